@@ -1,0 +1,3 @@
+from tlint.analyzer.cli import main
+
+raise SystemExit(main())
