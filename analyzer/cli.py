@@ -1,0 +1,334 @@
+"""The command line. `check` is implied: `tlint src/` is `tlint check src/`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO, get_args
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from tlint import __version__
+from tlint.analyzer import config, explain, pipeline, project, report, source
+from tlint.analyzer.config import Settings
+from tlint.analyzer.model import TlintError
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+EPILOG = """\
+A TARGET is FILE.py, FILE.py:NAME, MODULE:NAME or a qualified name. `tlint FOLDER` is `tlint check FOLDER`; a folder
+that is called like a command is written `./rules`. Exit code 0: nothing found; 1: findings at or above --fail-on;
+2: something that was asked for by name could not be done.
+"""
+
+log = logging.getLogger("tlint")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = _parser().parse_args(_with_command(words))
+        _speak(options)
+        return options.run(options)
+    except TlintError as error:
+        print(f"tlint: error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader (head, less) has had enough: not even the flush at exit may complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # a bug of ours; Python would exit with 1, which means "findings"
+        traceback.print_exc()
+        print("tlint: internal error; please report it with the lines above", file=sys.stderr)
+        return 2
+
+
+def _with_command(words: list[str]) -> list[str]:
+    if words and words[0] in (*COMMANDS, "-h", "--help", "--version"):
+        return words
+    return ["check", *words]
+
+
+# Commands -----------------------------------------------------------------------------------------------------------
+
+
+def check(options: argparse.Namespace) -> int:
+    """Look at PATHs and report; with --verify, run the compiler too."""
+    cwd = Path.cwd()
+    words, targets = _split_targets(options.words, cwd) if _verifies(options) else (options.words, ())
+    buffer = _standard_input(options, words, cwd)
+    paths = [buffer.path] if buffer else _paths(words)
+    settings = _settings(options, paths, cwd, targets)
+    with _output(settings.output_file) as stream, _progress(settings.quiet) as progress:
+        result = pipeline.run(paths, settings, cwd, progress, buffer)
+        sources = {project.display(buffer.path, cwd): buffer.text} if buffer else {}
+        report.write(result, settings, stream, sources=sources)
+    for error in result.errors:
+        print(f"tlint: error: {error}", file=sys.stderr)
+    return result.exit_code
+
+
+def roots(options: argparse.Namespace) -> int:
+    """List the compile roots of a project."""
+    cwd = Path.cwd()
+    paths = _paths(options.words)
+    settings = _settings(options, paths, cwd, ())
+    with _progress(settings.quiet) as progress:
+        found = pipeline.roots(paths, settings, cwd, progress)
+    for root in found:
+        how = f"{root.kind.name}, {root.how}" + (", fullgraph" if root.fullgraph else "")
+        unresolved = "" if root.resolved else ", unresolved"
+        print(f"{root.path}:{root.line}:{root.column}: {root.name} ({how}{unresolved})")
+    return 0
+
+
+def rules(options: argparse.Namespace) -> int:
+    """List the rules."""
+    explain.list_rules(Console(highlight=False))
+    return 0
+
+
+def explain_(options: argparse.Namespace) -> int:
+    """Tell what a rule or a graph break is about."""
+    explain.explain(options.subject, Console(highlight=False))
+    return 0
+
+
+COMMANDS = {"check": check, "verify": check, "roots": roots, "rules": rules, "explain": explain_}
+
+
+# What is asked for --------------------------------------------------------------------------------------------------
+
+
+def _verifies(options: argparse.Namespace) -> bool:
+    return options.command == "verify" or getattr(options, "verify", False)
+
+
+def _split_targets(words: Sequence[str], cwd: Path) -> tuple[list[str], tuple[str, ...]]:
+    """PATHs to look at and TARGETs to verify. A folder is a PATH; a target stands for the file that it names."""
+    paths, targets = [], []
+    for word in words:
+        if Path(word).is_dir() or word == "-":
+            paths.append(word)
+            continue
+        targets.append(word)
+        file = _target_file(word, cwd)
+        if file:
+            paths.append(file)
+    return paths, tuple(targets)
+
+
+def _target_file(target: str, cwd: Path) -> str | None:
+    """The file that a TARGET names, if it names one: by its path, or as a module below the working directory."""
+    place, separator, _ = target.rpartition(":")
+    place = place if separator else target
+    if place.endswith(".py"):
+        return place
+    module = Path(*place.split("."))
+    candidates = [
+        folder / file
+        for folder in (Path(), Path("src"))
+        for file in (module.with_suffix(".py"), module / "__init__.py")
+    ]
+    return next((str(file) for file in candidates if separator and (cwd / file).is_file()), None)
+
+
+def _paths(words: Sequence[str]) -> list[Path]:
+    for word in words:
+        if not Path(word).exists():
+            raise TlintError(f"{word}: no such file or folder{_hint(word)}")
+    return [Path(word) for word in words] or [Path(".")]
+
+
+def _hint(word: str) -> str:
+    if word in COMMANDS:
+        return f" (a command comes first: `tlint {word} ...`)"
+    near = difflib.get_close_matches(word, COMMANDS, 1, 0.7)
+    if near:
+        return f" (did you mean `tlint {near[0]}`?)"
+    if Path(word.rpartition(":")[0]).is_file():
+        return f" (a target: `tlint verify {word}`, or --root {word})"
+    return ""
+
+
+def _standard_input(options: argparse.Namespace, words: Sequence[str], cwd: Path) -> source.Source | None:
+    if "-" not in words:
+        return None
+    if len(words) > 1:
+        raise TlintError("`-` stands for standard input and goes with no other PATH")
+    if _verifies(options):
+        raise TlintError("standard input cannot be verified: save it to a file")
+    return source.decode(cwd / options.stdin_filename, sys.stdin.buffer.read())
+
+
+def _settings(options: argparse.Namespace, paths: Sequence[Path], cwd: Path, targets: Sequence[str]) -> Settings:
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(options).items()}
+    overrides: dict[str, Any] = {name: value for name, value in given.items() if name in config.NAMES}
+    if _verifies(options):
+        overrides["verify"] = True
+    if targets:
+        overrides["targets"] = tuple(targets)
+        named = tuple(target for target in targets if not target.endswith(".py"))
+        overrides["root"] = (*overrides.get("root", ()), *named)
+    return config.load(project.find_root(paths, cwd), overrides)
+
+
+# What is said -------------------------------------------------------------------------------------------------------
+
+
+def _speak(options: argparse.Namespace) -> None:
+    """Notices go to standard error; colour follows the variables that rich and the worker's Python know."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("tlint: %(message)s"))
+    log.handlers = [handler]
+    log.setLevel(logging.ERROR if options.quiet else logging.INFO if options.verbose else logging.WARNING)
+    match options.color:
+        case "never":
+            os.environ["NO_COLOR"] = "1"
+        case "always":
+            os.environ.pop("NO_COLOR", None)
+            os.environ["FORCE_COLOR"] = "1"
+
+
+@contextlib.contextmanager
+def _output(path: str | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    try:
+        stream = open(path, "w", encoding="utf-8")  # noqa: SIM115 - an error while writing is not one of opening
+    except OSError as error:
+        raise TlintError(f"--output-file {path}: {error.strerror}") from error
+    with stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
+    """A bar for each step of a run that takes long, where a person is looking."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        steps: dict[str, Any] = {}
+
+        def advance(step: str, done: int, total: int) -> None:
+            if step not in steps:
+                steps[step] = bar.add_task(step)
+            bar.update(steps[step], completed=done, total=total)
+
+        yield advance
+
+
+# The options --------------------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tlint",
+        description="The linter for torch.compile.",
+        epilog=EPILOG,
+        usage="tlint [check] [OPTIONS] [PATH ...]\n       tlint COMMAND --help",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tlint {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    for name, (words, help_text) in {
+        "check": ("PATH", "look at files and folders (default: the working directory)"),
+        "verify": ("TARGET", "the same, and prove it with the compiler: check --verify"),
+        "roots": ("PATH", "list what is compiled in a project"),
+    }.items():
+        command = _command(commands, name, help_text)
+        command.add_argument("words", nargs="*", metavar=words, default=[])
+        _analysis_options(command)
+        if name != "roots":
+            _report_options(command)
+            _verify_options(command, asked=name == "verify")
+    _command(commands, "rules", "list the rules")
+    command = _command(commands, "explain", "tell what a rule or a graph break is about")
+    command.add_argument("subject", metavar="CODE|NAME|GBID")
+    return parser
+
+
+def _command(commands: Any, name: str, help_text: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=help_text,
+        description=f"{help_text[0].upper()}{help_text[1:]}.",
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    command.set_defaults(run=COMMANDS[name])
+    command.add_argument("-q", "--quiet", action="store_true", default=False, help="no notices, no progress")
+    command.add_argument("-v", "--verbose", action="store_true", default=False, help="say what was found out")
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    return command
+
+
+def _analysis_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("what is looked at")
+    group.add_argument("--root", action="append", metavar="TARGET", help="a compile root, as if the code compiled it")
+    group.add_argument(
+        "--roots",
+        choices=get_args(config.Roots),
+        help="auto: all, assumed ones as advice; modules: every nn.Module.forward counts; explicit: what is compiled",
+    )
+    group.add_argument(
+        "--target-torch", action="extend", type=_commas, metavar="VERSION,...", help="torch to look at the code for"
+    )
+    group.add_argument("--python", metavar="FILE|FOLDER", help="interpreter or environment of the project")
+
+
+def _report_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("what is reported")
+    for name, help_text in {
+        "select": "rules to turn on: names, codes or their beginnings",
+        "ignore": "rules to turn off",
+        "extend-select": "rules to turn on besides",
+    }.items():
+        group.add_argument(f"--{name}", action="extend", type=_commas, metavar="RULE,...", help=help_text)
+    group.add_argument("--output-format", choices=get_args(config.OutputFormat))
+    group.add_argument("--output-file", metavar="FILE")
+    group.add_argument("--fail-on", choices=get_args(config.FailOn), help="severity that makes exit code 1")
+    group.add_argument("--min-confidence", choices=get_args(config.MinConfidence), help="leave out what is less sure")
+    group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
+    group.add_argument(
+        "--stdin-filename", metavar="FILE", default="stdin.py", help="what the PATH `-` (standard input) is called"
+    )
+
+
+def _verify_options(command: argparse.ArgumentParser, *, asked: bool) -> None:
+    group = command.add_argument_group("verification")
+    if not asked:
+        group.add_argument("--verify", action="store_true", help="run the compiler and compare")
+    group.add_argument("--gpu", dest="gpus", action="extend", type=_commas, metavar="NAME", help="GPUs to compile for")
+    group.add_argument("--timeout", type=float, metavar="SECONDS", help="a target")
+    group.add_argument("--memory", type=_size, metavar="SIZE", help="a target, like 8GiB")
+    group.add_argument("--jobs", type=int, metavar="N", help="targets at a time")
+    group.add_argument("--mode", choices=MODES, help="of torch.compile")
+    training = group.add_mutually_exclusive_group()
+    training.add_argument("--train", action="store_true", help="in training mode")
+    training.add_argument("--eval", dest="train", action="store_false", help="in evaluation mode")
+
+
+def _commas(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _size(text: str) -> int:
+    try:
+        return config.parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

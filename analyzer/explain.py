@@ -1,0 +1,68 @@
+"""`tlint rules` and `tlint explain`: what the rules' docstrings and Dynamo's registry of graph breaks say, offline."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from tlint import rules
+from tlint.analyzer import facts
+from tlint.analyzer.model import TlintError
+from tlint.rules.base import Rule
+
+
+def list_rules(console: Console) -> None:
+    """One line a rule."""
+    table = Table.grid(padding=(0, 2))
+    for rule in rules.load().values():
+        table.add_row(rule.code, rule.name, summary(rule), "" if rule.status == "stable" else rule.status)
+    console.print(table)
+
+
+def explain(subject: str, console: Console) -> None:
+    """What a rule (by code or name) or a graph break (by Dynamo's id, like GB0124) is about."""
+    known = rules.load()
+    names = {**rules.aliases, **{rule.name: code for code, rule in known.items()}}
+    code = names.get(subject, subject.upper())
+    if code in known:
+        _show(f"# {code} {known[code].name}\n\n{inspect.getdoc(known[code])}", console)
+    elif re.fullmatch(r"GB\d+", code):
+        _show(_graph_break(code, known), console)
+    else:
+        near = difflib.get_close_matches(subject, [*names, *known], 1)
+        hint = f"did you mean {near[0]!r}?" if near else "`tlint rules` lists them; graph breaks are written GB0124"
+        raise TlintError(f"no rule is called {subject!r}: {hint}")
+
+
+def summary(rule: Rule) -> str:
+    """The first line of its documentation."""
+    return (inspect.getdoc(rule) or "").partition("\n")[0]
+
+
+def _graph_break(gb_id: str, known: dict[str, Rule]) -> str:
+    for version in reversed(facts.versions()):
+        entry = facts.load(version).registry.get(gb_id)
+        if entry:
+            break
+    else:
+        raise TlintError(f"{gb_id}: no graph break has this id in torch {', '.join(facts.versions())}")
+    parts = [f"# {gb_id} {entry['gb_type']}", entry.get("explanation", "")]
+    parts += [f"- {hint}" for hint in entry.get("hints", ())]
+    claiming = [rule for rule in known.values() if entry["gb_type"] in rule.gb_types]
+    parts += [f"## Found by {rule.code} {rule.name}\n\n{inspect.getdoc(rule)}" for rule in claiming]
+    if not claiming:
+        parts.append("No rule predicts it: `tlint verify` finds it by running the compiler (TL199).")
+    return "\n\n".join(part for part in (*parts, f"As of torch {version}.") if part)
+
+
+def _show(text: str, console: Console) -> None:
+    """Rendered on a terminal; the source of the Markdown, which reads well too, elsewhere."""
+    if console.is_terminal:
+        console.print(Markdown(text))
+    else:
+        console.print(text, markup=False, emoji=False, soft_wrap=True)

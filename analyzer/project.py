@@ -1,0 +1,299 @@
+"""Which project: its root, its Python files, the interpreter that runs it and the torch that it targets."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pathspec
+
+from tlint.analyzer import config, facts, source
+from tlint.analyzer.config import Settings
+from tlint.analyzer.model import TlintError
+
+log = logging.getLogger("tlint")
+
+SKIPPED = frozenset(
+    ".bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tlint_cache .tox "
+    ".venv __pycache__ __pypackages__ build dist node_modules site-packages venv".split()
+)
+LOCKS = {"uv.lock": "package", "pylock.toml": "packages", "poetry.lock": "package", "pdm.lock": "package"}
+PIN = re.compile(r"""(?<![\w.-])torch\s*(?:\[[^]]*\]\s*)?(?:=\s*["'])?===?\s*(\d+\.\d+)""", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTorch:
+    """The versions whose facts hold, like ("2.13",). `source` is one of the report's words, `origin` for people."""
+
+    versions: tuple[str, ...]
+    source: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What a run looks at. `files` make the call graph, `reported` are those below the PATHs asked for."""
+
+    root: Path
+    cwd: Path
+    paths: tuple[Path, ...]
+    files: tuple[Path, ...]
+    reported: frozenset[Path]
+    python: str | None
+    torch: TargetTorch
+    buffer: source.Source | None = None
+
+    @property
+    def target_torch(self) -> tuple[str, ...]:
+        return self.torch.versions
+
+    @property
+    def target_torch_source(self) -> str:
+        return self.torch.source
+
+    def read(self, path: Path) -> source.Source:
+        """The text of a file, or the buffer that stands for it."""
+        if self.buffer is not None and path == self.buffer.path:
+            return self.buffer
+        return source.read(path)
+
+    def display(self, path: Path) -> str:
+        return display(path, self.cwd)
+
+    def texts(self) -> dict[str, str]:
+        """The text of each file that is reported on, by the path that its findings have. What is no text has none."""
+        texts = {}
+        for path in self.reported:
+            with contextlib.suppress(source.SourceError):  # the engine reports it as TL902
+                texts[self.display(path)] = self.read(path).text
+        return texts
+
+
+def display(path: Path, cwd: Path) -> str:
+    """`path` as reports name it: relative to the working directory if below it, else absolute."""
+    return (path.relative_to(cwd) if path.is_relative_to(cwd) else path).as_posix()
+
+
+def open_workspace(
+    paths: Sequence[Path], settings: Settings, cwd: Path, buffer: source.Source | None = None
+) -> Workspace:
+    """Find everything a run needs to know before it reads a line. `buffer` is a file given by its text."""
+    cwd = cwd.resolve()
+    asked = tuple(dict.fromkeys(cwd / path for path in paths))  # not resolved: people see the names they typed
+    for path in asked:
+        _demand(path, buffer)
+    root = find_root(asked, cwd)
+    exclude = _Ignore(root, pathspec.GitIgnoreSpec.from_lines(settings.exclude))
+    reported = frozenset(file for path in asked for file in _below(path, root, exclude))
+    files = reported | frozenset(_project_files(root, asked, exclude))
+    if not reported:
+        log.warning("no Python files below %s", ", ".join(map(str, paths)))
+    python = find_python(settings.python, root)
+    torch = find_torch(settings, root, python)
+    log.info("project %s: %d Python files, %d of them reported on", root, len(files), len(reported))
+    log.info("interpreter: %s", python or "none found")
+    log.info("torch %s from %s", ", ".join(torch.versions), torch.origin)
+    return Workspace(root, cwd, asked, tuple(sorted(files)), reported, python, torch, buffer)
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+def find_root(paths: Sequence[Path], cwd: Path) -> Path:
+    """The nearest folder above all PATHs that has a marker of a project, else the folder that holds them."""
+    common = _common(paths, cwd)
+    return next((folder for folder in (common, *common.parents) if _is_project(folder)), common)
+
+
+def _common(paths: Sequence[Path], cwd: Path) -> Path:
+    folders = [path if path.is_dir() else path.parent for path in (Path(os.path.abspath(cwd / path)) for path in paths)]
+    return Path(os.path.commonpath(folders or [cwd]))
+
+
+def _is_project(folder: Path) -> bool:
+    # A home folder kept in git is no project: it would be walked as a whole.
+    return config.table(folder) is not None or ((folder / ".git").exists() and folder != Path.home())
+
+
+def _demand(path: Path, buffer: source.Source | None) -> None:
+    if buffer is not None and path == buffer.path:
+        return
+    if not path.exists():
+        raise TlintError(f"{path}: no such file or folder")
+    if not os.access(path, os.R_OK):
+        raise TlintError(f"{path}: permission denied")
+
+
+def _project_files(root: Path, paths: Iterable[Path], exclude: _Ignore) -> Iterator[Path]:
+    """The files of the project. A folder without a marker is not walked: only what a script there could import."""
+    if _is_project(root):
+        yield from _below(root, root, exclude)
+        return
+    for folder in {path.parent for path in paths if path.is_file()}:
+        for entry in folder.iterdir():
+            if entry.suffix == ".py" or (entry / "__init__.py").is_file():
+                yield from _below(entry, root, exclude)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ignore:
+    """The patterns that hold below a folder."""
+
+    folder: Path
+    spec: pathspec.GitIgnoreSpec
+
+    def covers(self, path: Path, is_folder: bool) -> bool | None:
+        """True if ignored, False if kept by a "!" pattern, None if no pattern matches."""
+        name = path.relative_to(self.folder).as_posix()
+        return self.spec.check_file(f"{name}/" if is_folder else name).include
+
+
+def _below(top: Path, root: Path, exclude: _Ignore) -> Iterator[Path]:
+    """The Python files at or below `top`. A .gitignore does not hold against what was asked for by name; `exclude` does."""
+    if not top.is_dir():
+        if not exclude.covers(top, False):
+            yield top
+        return
+    above = [_gitignore(folder) for folder in reversed(top.parents) if folder.is_relative_to(root)]
+    yield from _walk(top, [exclude, *(ignore for ignore in above if ignore and not ignore.covers(top, True))])
+
+
+def _walk(folder: Path, ignores: Sequence[_Ignore]) -> Iterator[Path]:
+    own = _gitignore(folder)
+    ignores = [*ignores, own] if own else ignores
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        log.warning("%s cannot be listed: %s", folder, error.strerror)
+        return
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_dir(follow_symlinks=False):  # links to folders are not followed: they could lead in circles
+            if not (entry.name in SKIPPED or (path / "pyvenv.cfg").exists() or _ignored(path, True, ignores)):
+                yield from _walk(path, ignores)
+        elif entry.name.endswith(".py") and entry.is_file() and not _ignored(path, False, ignores):
+            yield path
+
+
+def _gitignore(folder: Path) -> _Ignore | None:
+    file = folder / ".gitignore"
+    if not file.is_file():
+        return None
+    try:
+        return _Ignore(folder, pathspec.GitIgnoreSpec.from_lines(source.read(file).text.splitlines()))
+    except source.SourceError as error:
+        log.warning("ignored: %s", error)
+        return None
+
+
+def _ignored(path: Path, is_folder: bool, ignores: Sequence[_Ignore]) -> bool:
+    """What the innermost file with a matching pattern says, as git has it."""
+    said = (ignore.covers(path, is_folder) for ignore in reversed(ignores))
+    return next((answer for answer in said if answer is not None), False)
+
+
+# The interpreter ----------------------------------------------------------------------------------------------------
+
+
+def find_python(named: str | None, root: Path) -> str | None:
+    """The interpreter of the project: --python or configuration, the active environment, the project's own, or ours."""
+    if named:
+        python = _interpreter(Path(named))
+        if python is None:
+            raise TlintError(f"{named}: no Python interpreter (name a file, or the folder of an environment)")
+        return str(python)
+    active = os.environ.get("VIRTUAL_ENV")
+    candidates = [root / ".venv", root / "venv"]
+    if active and Path(active) != Path(sys.prefix):
+        candidates.insert(0, Path(active))
+    found = next(filter(None, map(_interpreter, candidates)), None)
+    if found is None and _installed_torch(Path(sys.executable)):
+        found = Path(sys.executable)
+    return str(found) if found else None
+
+
+def _interpreter(path: Path) -> Path | None:
+    # Never resolved: the link is what makes it the environment's own interpreter.
+    candidates = [path / "bin" / "python", path / "Scripts" / "python.exe"] if path.is_dir() else [path]
+    return next((Path(os.path.abspath(file)) for file in candidates if os.access(file, os.X_OK)), None)
+
+
+def site_packages(python: Path) -> tuple[Path, ...]:
+    """Where an interpreter's packages are, by the layout of environments: it is not run."""
+    if python == Path(sys.executable):
+        return tuple({Path(sysconfig.get_path(name)): None for name in ("purelib", "platlib")})
+    prefix = python.parent.parent
+    patterns = ("lib/python3*/site-packages", "lib/python3/dist-packages", "Lib/site-packages")
+    return tuple(sorted(folder for pattern in patterns for folder in prefix.glob(pattern)))
+
+
+def _installed_torch(python: Path) -> str | None:
+    """ "2.13" where torch 2.13.0+cpu is installed."""
+    names = [info.name for folder in site_packages(python) for info in folder.glob("torch-*.dist-info")]
+    return _newest(re.findall(r"^torch-(\d+\.\d+)", name)[0] for name in names)
+
+
+# The target torch ---------------------------------------------------------------------------------------------------
+
+
+def find_torch(settings: Settings, root: Path, python: str | None) -> TargetTorch:
+    """Flag, configuration, lock file or pin, the interpreter's metadata, else the newest torch that we have facts of."""
+    if settings.target_torch:
+        flag = "target_torch" in settings.flags
+        versions = dict.fromkeys(_known(version) for version in settings.target_torch)
+        return TargetTorch(tuple(versions), "flag" if flag else "config", "--target-torch" if flag else "configuration")
+    for file, version in _pins(root):
+        return _nearest(version, "lock", file.name)
+    installed = _installed_torch(Path(python)) if python else None
+    if python and installed:
+        return _nearest(installed, "environment", python)
+    return TargetTorch((facts.versions()[-1],), "newest", "the newest known")
+
+
+def _known(text: str) -> str:
+    versions = facts.versions()
+    match = re.match(r"v?(\d+\.\d+)", text.strip())
+    if match is None or match[1] not in versions:
+        raise TlintError(f"target torch {text}: nothing is known of it; known are {', '.join(versions)}")
+    return match[1]
+
+
+def _nearest(version: str, kind: str, origin: str) -> TargetTorch:
+    """The facts of the newest version not newer than what is used."""
+    versions = facts.versions()
+    older = [known for known in versions if _key(known) <= _key(version)]
+    best = older[-1] if older else versions[0]
+    if best != version:
+        log.info("%s says torch %s, of which there are no facts: those of %s are used", origin, version, best)
+    return TargetTorch((best,), kind, origin)
+
+
+def _pins(root: Path) -> Iterator[tuple[Path, str]]:
+    for name, table in LOCKS.items():
+        file = root / name
+        if file.is_file():
+            packages = config.read_toml(file).get(table, [])
+            locked = _newest(str(package.get("version")) for package in packages if package.get("name") == "torch")
+            if locked:
+                yield file, locked
+    for file in (*sorted(root.glob("requirements*.txt")), root / "pyproject.toml"):
+        if file.is_file():
+            pinned = _newest(PIN.findall(re.sub("#.*", "", source.read(file).text)))
+            if pinned:
+                yield file, pinned
+
+
+def _newest(versions: Iterable[str]) -> str | None:
+    found = [match[0] for version in versions if (match := re.match(r"\d+\.\d+", version))]
+    return max(found, key=_key, default=None)
+
+
+def _key(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])

@@ -1,0 +1,61 @@
+"""The only reader of source files: bytes in, text with its encoding and newlines out. Syntax is no business of its own."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlint.analyzer.model import TlintError
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a file, its newlines turned into "\\n"; `encoding` and `newline` are what to write it back with."""
+
+    path: Path
+    text: str
+    encoding: str = "utf-8"
+    newline: str = "\n"
+
+
+class SourceError(TlintError):
+    """A file that cannot be read as text, and where."""
+
+    def __init__(self, path: Path, line: int, column: int, message: str) -> None:
+        super().__init__(f"{path}:{line}:{column}: {message}")
+        self.path, self.line, self.column, self.message = path, line, column, message
+
+
+def read(path: Path) -> Source:
+    """Read a file as Python would: an encoding cookie (PEP 263), a byte order mark, else UTF-8."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(path, 1, 1, f"cannot be read: {error.strerror or error}") from error
+    return decode(path, data)
+
+
+def decode(path: Path, data: bytes) -> Source:
+    """What `read` does, for bytes at hand (standard input, an editor's buffer)."""
+    if b"\0" in data:
+        line, column = _position(data, data.index(b"\0"), "latin-1")
+        raise SourceError(path, line, column, "holds NUL bytes: this is no text file")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        raise SourceError(path, 1, 1, f"{error.msg}; name the encoding in the first line or save as UTF-8") from error
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line, column = _position(data, error.start, encoding)
+        message = f"not valid {encoding} ({error.reason}); name the encoding in the first line or save as UTF-8"
+        raise SourceError(path, line, column, message) from error
+    newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
+    return Source(path, text.replace("\r\n", "\n").replace("\r", "\n"), encoding, newline)
+
+
+def _position(data: bytes, offset: int, encoding: str) -> tuple[int, int]:
+    start = data.rfind(b"\n", 0, offset) + 1
+    return data.count(b"\n", 0, offset) + 1, len(data[start:offset].decode(encoding, "replace")) + 1
