@@ -41,7 +41,7 @@ def parse_size(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
-    """`[tool.tlint.verify]`. `timeout` is seconds and `memory` bytes, a target; `train` None means as the target says."""
+    """`[tool.tlint.verify]`. `timeout` (seconds) and `memory` (bytes) hold for one target; `train` None: as it says."""
 
     timeout: float = 120.0
     memory: Annotated[int, parse_size] = 8 * 2**30

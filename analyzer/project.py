@@ -21,8 +21,23 @@ from tlint.analyzer.model import TlintError
 log = logging.getLogger("tlint")
 
 SKIPPED = frozenset(
-    ".bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tlint_cache .tox "
-    ".venv __pycache__ __pypackages__ build dist node_modules site-packages venv".split()
+    # Besides these, no environment is walked, whatever it is called: it holds a pyvenv.cfg.
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".bzr",
+        ".direnv",
+        ".eggs",
+        ".nox",
+        ".tox",
+        ".venv",
+        "venv",
+        "site-packages",
+        "node_modules",
+    }
+    | {"__pycache__", "__pypackages__", ".ipynb_checkpoints", "build", "dist"}
+    | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".tlint_cache"}
 )
 LOCKS = {"uv.lock": "package", "pylock.toml": "packages", "poetry.lock": "package", "pdm.lock": "package"}
 PIN = re.compile(r"""(?<![\w.-])torch\s*(?:\[[^]]*\]\s*)?(?:=\s*["'])?===?\s*(\d+\.\d+)""", re.IGNORECASE)
@@ -156,7 +171,7 @@ class _Ignore:
 
 
 def _below(top: Path, root: Path, exclude: _Ignore) -> Iterator[Path]:
-    """The Python files at or below `top`. A .gitignore does not hold against what was asked for by name; `exclude` does."""
+    """The Python files at or below `top`. What was asked for by name is taken despite a .gitignore, not `exclude`."""
     if not top.is_dir():
         if not exclude.covers(top, False):
             yield top
@@ -244,7 +259,7 @@ def _installed_torch(python: Path) -> str | None:
 
 
 def find_torch(settings: Settings, root: Path, python: str | None) -> TargetTorch:
-    """Flag, configuration, lock file or pin, the interpreter's metadata, else the newest torch that we have facts of."""
+    """Flag, configuration, lock file or pin, the interpreter's metadata, else the newest torch that has facts."""
     if settings.target_torch:
         flag = "target_torch" in settings.flags
         versions = dict.fromkeys(_known(version) for version in settings.target_torch)

@@ -1,4 +1,4 @@
-"""The only reader of source files: bytes in, text with its encoding and newlines out. Syntax is no business of its own."""
+"""The only reader of source files: bytes in, text with its encoding and newlines out. Syntax is for others."""
 
 from __future__ import annotations
 
