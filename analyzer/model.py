@@ -283,6 +283,8 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """`target_torch_source` is a word of the format, `target_torch_origin` what people read: "uv.lock"."""
+
     project: str
     target_torch: tuple[str, ...]
     target_torch_source: str
@@ -295,3 +297,4 @@ class Report:
     exit_code: int = 0
     hidden: int = 0
     errors: tuple[str, ...] = ()
+    target_torch_origin: str = ""

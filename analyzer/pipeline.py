@@ -61,6 +61,7 @@ def run(
         exit_code=_exit_code(shown, errors, Severity[settings.fail_on]),
         hidden=len(findings) - len(shown),
         errors=tuple(errors),
+        target_torch_origin=workspace.torch.origin,
     )
 
 

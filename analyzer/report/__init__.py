@@ -1,0 +1,71 @@
+"""What the user reads: a file a format, and `write`, which chooses."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+
+from tlint.analyzer import source
+from tlint.analyzer.config import Settings
+from tlint.analyzer.model import Report
+from tlint.analyzer.report import concise, json_, statistics, text
+from tlint.rules import load
+
+
+def write(report: Report, settings: Settings, stream: TextIO, *, sources: Mapping[str, str] | None = None) -> None:
+    """Write the report to the stream in the format of `settings`.
+
+    `sources` holds texts that are not to be read from disk (standard input), by path as in `Finding.path`.
+    """
+    report = replace(report, findings=tuple(sorted(report.findings, key=lambda f: (f.path, f.span, f.code, f.id))))
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # A finding may quote what the terminal cannot show.
+    match settings.output_format:
+        case "json":
+            stream.write(json_.render(report))
+        case _ if settings.statistics:
+            stream.write(statistics.render(report))
+        case "concise":
+            stream.write(concise.render(report))
+        case "text":
+            remedies = {code: rule.remedy for code, rule in load().items() if rule.remedy}
+            text.render(
+                report,
+                console(stream),
+                sources=Sources(sources or {}),
+                remedies=remedies,
+                min_confidence=settings.min_confidence,
+            )
+
+
+def console(stream: TextIO) -> Console:
+    """A console that colours on a terminal only, and never under NO_COLOR: not even bold."""
+    colours = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=stream, color_system=colours, highlight=False, markup=False, emoji=False)
+
+
+class Sources:
+    """The lines of files, read once each."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.lines = {path: split(content) for path, content in texts.items()}
+
+    def __call__(self, path: str) -> list[str]:
+        """The lines, without their ends. None where the file cannot be read: its finding says so, and stands without."""
+        if path not in self.lines:
+            try:
+                self.lines[path] = split(source.read(Path(path)).text)
+            except source.SourceError:
+                self.lines[path] = []
+        return self.lines[path]
+
+
+def split(content: str) -> list[str]:
+    """Lines as Python's parser counts them: `str.splitlines` also splits at form feeds and U+2028."""
+    return io.StringIO(content, newline=None).read().split("\n")

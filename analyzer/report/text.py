@@ -1,0 +1,262 @@
+"""The report for people: a code frame a finding, how the compiler gets there, what it said, and what helps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from tlint.analyzer.model import Confidence, Finding, Fix, Report, RootKind, RootPath, Severity, Status, Target
+from tlint.analyzer.report.frame import characters, frame
+from tlint.analyzer.report.summary import fold, found, left_out, looked_at, plural
+
+WIDEST = 120
+NARROWEST = 40
+
+SEVERITIES = {Severity.error: "bold red", Severity.warning: "bold yellow", Severity.info: "bold cyan"}
+VERDICTS = {Status.confirmed: "bold red", Status.refuted: "bold green"}
+STATUSES = {"fullgraph": "bold green", "intended_breaks": "bold green", "skipped": "bold yellow"}
+FAILED = "bold red"
+GUTTER = "blue"
+QUIET = "dim"
+
+# Of a longer way from the root, the first call and the last ones are shown.
+LONGEST_WAY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What every part of the text needs: where it goes, the report, the lines of files, the remedies by code."""
+
+    console: Console
+    report: Report
+    lines: Callable[[str], Sequence[str]]
+    remedies: Mapping[str, str]
+
+    @property
+    def width(self) -> int:
+        return max(NARROWEST, min(WIDEST, self.console.width))
+
+    @property
+    def arrow(self) -> str:
+        return "->" if self.console.options.ascii_only else "→"
+
+    @property
+    def cut(self) -> str:
+        return "~" if self.console.options.ascii_only else "…"
+
+    def line(self, *parts: str | Text | tuple[str, str | Style]) -> None:
+        self.console.print(Text.assemble(*parts), soft_wrap=True)
+
+    def paragraph(self, text: Text, first: str = "", rest: str = "") -> None:
+        """Write text in lines between words, `first` before the first line and `rest` before the others."""
+        room = self.width - max(len(first), len(rest))
+        for number, line in enumerate(text.divide(breaks(text.plain, room))):
+            line.rstrip()
+            self.line((rest if number else first, GUTTER), line)
+
+
+def breaks(text: str, room: int) -> list[int]:
+    """Where to break the text so that lines fit the room. A word is never cut: paths and commands are to be copied."""
+    offsets, used = [], 0
+    for word in re.finditer(r"\S+\s*|\s+", text):
+        if used and used + cell_len(word[0].rstrip()) > room:
+            offsets.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    return offsets
+
+
+def printable(text: str) -> str:
+    """Text from the user's program or the compiler in one line, without what would steer the terminal."""
+    return "".join(characters(" ".join(text.split())))
+
+
+def render(
+    report: Report,
+    console: Console,
+    *,
+    sources: Callable[[str], Sequence[str]],
+    remedies: Mapping[str, str],
+    min_confidence: str,
+) -> None:
+    """Write the report. `sources` gives the lines of a file (none if it cannot be read), `remedies` the help by code."""
+    page = Page(console, report, sources, remedies)
+    shown, folded = fold(report)
+    explained: set[str] = set()
+    for finding in shown:
+        if finding.verdict.status is Status.refuted:
+            write_refuted(page, finding)
+        else:
+            write_finding(page, finding, explain=finding.code not in explained)
+            explained.add(finding.code)
+        page.line()
+    if report.targets:
+        write_targets(page)
+        page.line()
+    for sentence in (found(report, shown), *left_out(report, folded, min_confidence), looked_at(report)):
+        page.paragraph(Text(sentence), rest="  ")
+
+
+# A finding ------------------------------------------------------------------------------------------------------------
+
+
+def write_finding(page: Page, finding: Finding, *, explain: bool) -> None:
+    write_header(page, finding, finding.severity.name, SEVERITIES[finding.severity])
+    style = SEVERITIES[finding.severity]
+    margin = len(str(finding.span.end_line))
+    for gutter, code, carets in frame(page.lines(finding.path), finding.span, page.width - margin - 3, page.cut):
+        page.line((f"{gutter:>{margin}} | ", GUTTER), code)
+        if carets:
+            page.line((" " * margin + " | ", GUTTER), (carets, style))
+    for note in notes(page, finding, explain):
+        page.paragraph(note, " " * margin + " = ", " " * (margin + 3))
+
+
+def write_refuted(page: Page, finding: Finding) -> None:
+    """What the compiler has refuted needs no frame: nobody has to look at the code."""
+    write_header(page, finding, Status.refuted.value, VERDICTS[Status.refuted])
+    for note in verdict(page, finding):
+        page.paragraph(note, "  = ", "    ")
+
+
+def write_header(page: Page, finding: Finding, word: str, style: str) -> None:
+    place = f"{finding.path}:{finding.span.line}:{finding.span.column}"
+    rule = page.report.rules.get(finding.code)
+    link = Style(bold=True, link=rule.url if rule and rule.url else None)
+    header = Text.assemble(
+        (place, "bold"), ": ", (word, style), " ", (f"{finding.code}[{finding.name}]", link), ": ", printable(finding.message)
+    )
+    page.paragraph(header, rest="    ")
+
+
+def notes(page: Page, finding: Finding, explain: bool) -> Iterator[Text]:
+    if finding.paths:
+        yield way(page, finding)
+    limits = []
+    if finding.conditions:
+        limits.append("only when " + " and ".join(finding.conditions))
+    if finding.confidence is not Confidence.certain and finding.verdict.status is not Status.confirmed:
+        limits.append(f"confidence: {finding.confidence.name}")
+    if limits:
+        yield Text(printable("; ".join(limits)))
+    for related in finding.related:
+        yield Text(printable(f"{related.path}:{related.span.line}:{related.span.column}: {related.message}"))
+    yield from verdict(page, finding)
+    hint = f"`tlint explain {finding.code}`"
+    if remedy := page.remedies.get(finding.code):
+        yield labelled("help", remedy + (f" ({hint})" if explain else ""))
+    elif explain:
+        yield labelled("help", hint)
+    for fix in sorted(finding.fixes, key=lambda fix: not fix.preferred):
+        yield from suggestion(page, fix)
+
+
+def labelled(label: str, text: str, style: str = "bold") -> Text:
+    return Text.assemble((label, style), ": ", printable(text))
+
+
+def way(page: Page, finding: Finding) -> Text:
+    """ "reached from `train:step` (compiled at train.py:12, fullgraph) → model.py:40 Net.forward" """
+    best = max(finding.paths, key=lambda path: (path.kind, path.fullgraph, -len(path.via)))
+    calls = [f"{call.path}:{call.line} {call.function}" for call in best.via]
+    if len(calls) > LONGEST_WAY:
+        calls = [calls[0], "...", *calls[2 - LONGEST_WAY :]]
+    start = f"reached from `{best.root}` ({', '.join(origin(page, best))})"
+    others = finding.paths_total - 1
+    more = f", and in {plural(others, 'other way')}" if others > 0 else ""
+    return Text(printable(f" {page.arrow} ".join((start, *calls)) + more))
+
+
+def origin(page: Page, path: RootPath) -> Iterator[str]:
+    match path.kind:
+        case RootKind.assumed:
+            yield "assumed to be compiled"
+        case RootKind.named:
+            yield "named by you"
+        case RootKind.explicit:
+            sites = [r for r in page.report.roots if r.name == path.root and r.kind is RootKind.explicit]
+            yield f"compiled at {sites[0].path}:{sites[0].line}" if sites else "compiled"
+    if path.fullgraph:
+        yield "fullgraph"
+
+
+def verdict(page: Page, finding: Finding) -> Iterator[Text]:
+    """What the compiler was seen doing. Nothing where no verification was asked for."""
+    said = finding.verdict
+    if said.status is Status.not_run and not (page.report.targets or said.reason):
+        return
+    targets = [t for t in page.report.targets if t.id in said.targets]
+    under = " under torch " + ", ".join(versions) if (versions := sorted({t.torch for t in targets if t.torch})) else ""
+    number = f" ({said.gb_id})" if said.gb_id else ""
+    broke = f"Dynamo broke here with \"{said.gb_type}\"{number}{under}" if said.gb_type else f"seen to break{under}"
+    match said.status:
+        case Status.confirmed:
+            lost = any(b.frame_lost for t in page.report.targets for b in t.breaks if b.finding == finding.id)
+            sentence = broke + (": the whole frame ran in eager" if lost else "")
+        case Status.refuted:
+            sentence = f"Dynamo executed this and did not break{under}"
+        case Status.unreached:
+            sentence = f"Dynamo did not execute this{under}"
+        case Status.inconclusive:
+            sentence = f"{broke}, which is not what the rule claims"
+        case Status.not_run:
+            sentence = "no target reaches this"
+    label = said.status.value.replace("_", " ")
+    # A confirmation says all in its own words; of the others people want to know why.
+    reason = f": {said.reason}" if said.reason and said.status is not Status.confirmed else ""
+    yield labelled(label, sentence + reason, VERDICTS.get(said.status, "bold"))
+
+
+def suggestion(page: Page, fix: Fix) -> Iterator[Text]:
+    before, after = fix.effect.get("before", {}), fix.effect.get("after", {})
+    changes = [f"{name.replace('_', ' ')} {before[name]} {page.arrow} {after[name]}" for name in before if name in after]
+    yield labelled("help", fix.title + (f" ({', '.join(changes)})" if changes else ""))
+    for edit in fix.edits:
+        if text := edit.text.strip():
+            yield Text.assemble((f"{edit.path}:{edit.span.line}", QUIET), "  ", ("+ " + printable(text), "green"))
+
+
+# The targets ----------------------------------------------------------------------------------------------------------
+
+
+def write_targets(page: Page) -> None:
+    targets = page.report.targets
+    tools = {f"torch {t.torch}": None for t in targets if t.torch} | {f"triton {t.triton}": None for t in targets if t.triton}
+    page.paragraph(Text(f"Verified {plural(len(targets), 'target')}" + (f" under {', '.join(tools)}" if tools else "") + ":"))
+    widest = max(len(t.status) for t in targets)
+    for target in targets:
+        status = Text(target.status.replace("_", " ").ljust(widest + 2), style=STATUSES.get(target.status, FAILED))
+        text = Text.assemble(status, (target.name, "bold"), ": ", printable(", ".join(outcome(target))))
+        page.paragraph(text, "  ", " " * (widest + 4))
+
+
+def outcome(target: Target) -> Iterator[str]:
+    """The facts about a target, shortest form."""
+    if target.detail:
+        yield (f"in {target.phase}: " if target.phase else "") + target.detail.strip().splitlines()[-1]
+    stages = target.stages
+    if dynamo := stages.get("dynamo"):
+        yield plural(dynamo.get("graphs", 0), "graph")
+        yield plural(dynamo.get("ops", 0), "operator")
+    breaks = [b for b in target.breaks if not b.intended]
+    if breaks:
+        predicted = sum(b.predicted for b in breaks)
+        words = [f"{n} {word}" for n, word in ((predicted, "predicted"), (len(breaks) - predicted, "unpredicted")) if n]
+        yield f"{plural(len(breaks), 'break')} ({', '.join(words)})"
+    if intended := len(target.breaks) - len(breaks):
+        yield plural(intended, "intended break")
+    if target.recompiles:
+        yield plural(sum(r.count for r in target.recompiles), "recompile")
+    if target.cudagraph_skips:
+        yield plural(len(target.cudagraph_skips), "skipped CUDA graph")
+    for arch, built in stages.get("triton", {}).items():
+        kernels, compiled = built.get("kernels", 0), built.get("compiled", 0)
+        yield (f"{compiled} of " if compiled != kernels else "") + f"{plural(kernels, 'kernel')} for {arch}"
+    if target.gate != "not_run":
+        yield f"fullgraph=True {'passes' if target.gate == 'pass' else 'fails'}"
