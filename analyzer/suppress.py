@@ -31,9 +31,9 @@ UNKNOWN = ("TL905", "unknown-suppression")
 
 KINDS = ("ignore", "file-ignore")
 
-# "#12" belongs to a reason; " # noqa" begins another comment.
+# "(#12)" belongs to a reason; " #" begins another comment.
 DIRECTIVE = re.compile(
-    r"#\s*tlint:\s*(?P<kind>[\w-]+)(?:\s*\[(?P<rules>[^\]#]*)(?P<closed>\])?)?(?P<reason>.*?)(?=\s#|$)",
+    r"#\s*tlint:\s*(?P<kind>[\w-]+)(?:\s*\[(?P<rules>[^\]#]*)(?P<closed>\])?)?(?P<reason>.*?)(?=\s#\D|$)",
 )
 
 
@@ -47,9 +47,10 @@ class Suppression:
     reason: str | None
 
     def covers(self, finding: Finding, rules_known: Mapping[str, str]) -> bool:
-        return (self.lines is None or finding.span.line in self.lines) and (
-            self.rule is None or rules_known.get(self.rule) == finding.code
-        )
+        """Whether the finding is silenced. The complaint that this comment is of no use never is."""
+        here = self.lines is None or finding.span.line in self.lines
+        meant = self.rule is None or rules_known.get(self.rule) == finding.code
+        return here and meant and finding.span != self.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def apply(
 
     `texts` holds the files that are reported on, by path as in `Finding.path`. `rules_known` maps each code, name and
     former name to its code. `enabled` says of a code whether its rule ran in full, for a torch that it holds for:
-    only then can a comment be called unused. `root` is the project's, to which `settings.per_file_ignores` are relative.
+    only then can a comment be called unused. `settings.per_file_ignores` are relative to `root`, paths to `cwd`.
     """
     findings = tuple(findings)
     parsed = {path: parse(text) for path, text in texts.items() if "tlint:" in text}
@@ -178,19 +179,16 @@ def parse(text: str) -> tuple[list[Suppression], list[Mistake]]:
     suppressions: list[Suppression] = []
     mistakes: list[Mistake] = []
     for token, lines in comments(text):
-        line, offset = token.start
         for found in DIRECTIVE.finditer(token.string):
-
-            def span(start: int, end: int) -> Span:
-                return Span(line, offset + start + 1, line, offset + end + 1)
-
             kind, names = found["kind"], found["rules"]
-            written = found[0][: found.start("reason") - found.start()]
-            whole = span(found.start(), found.start("reason"))
+            written = token.string[found.start() : found.start("reason")]
+            whole = within(token, found.start(), found.start("reason"))
             scope = None if kind == "file-ignore" else lines
             reason = found["reason"].strip(" \t:-") or None
             if kind not in KINDS:
-                mistakes.append(Mistake(whole, written, f"tlint knows no comment `{kind}`{suggestion(kind, KINDS)}"))
+                mistakes.append(
+                    Mistake(whole, written, f"tlint knows no comment `{kind}`: it is `{'` or `'.join(KINDS)}`")
+                )
             elif names is None:
                 suppressions.append(Suppression(None, scope, whole, reason))
             elif not found["closed"]:
@@ -200,8 +198,15 @@ def parse(text: str) -> tuple[list[Suppression], list[Mistake]]:
             else:
                 for name in re.finditer(r"[^\s,]+", names):
                     at = found.start("rules")
-                    suppressions.append(Suppression(name[0], scope, span(at + name.start(), at + name.end()), reason))
+                    span = within(token, at + name.start(), at + name.end())
+                    suppressions.append(Suppression(name[0], scope, span, reason))
     return suppressions, mistakes
+
+
+def within(token: tokenize.TokenInfo, start: int, end: int) -> Span:
+    """The span of a part of a token, by its offsets."""
+    line, column = token.start
+    return Span(line, column + start + 1, line, column + end + 1)
 
 
 def comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, range]]:
