@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tlint.analyzer.model import Claim, Confidence, Fix, Severity
+from tlint.analyzer.model import Claim, Confidence, Finding, Fix, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Fact:
 
     `kind` says in a rule's terms what it is: "logging", "random-state", "host", "context", "dynamic-shape",
     "data-dependent", "tensor-sized", "deepcopy", "sparse", "recurrent", ... or "". `gb_type` is "" where it does not break.
+    `only` says which arguments make it break: "one-argument", "without:num_classes", "tensor-argument"; "" is any.
     """
 
     name: str
@@ -28,6 +29,24 @@ class Fact:
     gb_type: str = ""
     gb_id: str = ""
     when: str = "always"
+    only: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A use of torch.compile: what rules about the API need to know of its surroundings.
+
+    `form`: "call", "decorator", "method" (`m.compile()`) or "export". `target` is the value that is compiled. `statement`
+    is the statement around the call, `function` the def around that (None at module level), `loop` the innermost loop
+    around it in that function. `nested`: it happens inside a compiled region.
+    """
+
+    form: str
+    target: Any
+    statement: ast.stmt
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    loop: ast.For | ast.While | None = None
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +110,4 @@ class Rule:
 
 EVENTS = ("call", "branch", "subscript", "attribute", "iterate", "enter", "format", "define", "compiled")
 
-__all__ = ["EVENTS", "Claim", "Confidence", "Event", "Fact", "Fix", "Iterator", "Rule", "Severity"]
+__all__ = ["EVENTS", "Claim", "Confidence", "Event", "Fact", "Finding", "Fix", "Iterator", "Rule", "Severity", "Site"]

@@ -1,0 +1,147 @@
+"""The index: which module, class or function a name in the project means. Files are parsed when they are first needed."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tlint.analyzer.index.definitions import (
+    Assigned,
+    ClassDef,
+    FunctionDef,
+    ImportOf,
+    ModuleDef,
+    Symbol,
+    scan,
+)
+
+__all__ = ["Assigned", "ClassDef", "FunctionDef", "ImportOf", "ModuleDef", "Project", "Symbol", "paused_gc"]
+
+Reader = Callable[[Path], str]
+
+
+class Project:
+    """The modules of a project by name and by path.
+
+    `read` returns a file's text; a file that does not parse is left out and its error kept in `errors`.
+    """
+
+    def __init__(self, root: Path, files: Iterable[Path], read: Reader) -> None:
+        self.root = root
+        self.read = read
+        self.files = tuple(files)
+        self.errors: dict[Path, SyntaxError] = {}
+        self.texts: dict[Path, str] = {}
+        self._modules: dict[Path, ModuleDef | None] = {}
+        self._packages: dict[Path, bool] = {}
+        self._names: dict[str, list[Path]] = {}
+        known = set(self.files)
+        for path in self.files:
+            for name in self._candidates(path, known):
+                self._names.setdefault(name, []).append(path)
+        self._prefixes = {name[:i] for name in self._names for i, c in enumerate(name) if c == "."} | set(self._names)
+
+    def _candidates(self, path: Path, known: set[Path]) -> Iterator[str]:
+        """The names under which a file may be imported: from its top package, from the root, and from `src/`."""
+        parts = [] if path.name == "__init__.py" else [path.stem]
+        folder = path.parent
+        while self._is_package(folder, known):
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        yield ".".join(parts)
+        if path.is_relative_to(self.root):
+            whole = list(path.relative_to(self.root).with_suffix("").parts)
+            if whole and whole[-1] == "__init__":
+                whole.pop()
+            for start in (0, 1 if whole[:1] == ["src"] else 0):
+                name = ".".join(whole[start:])
+                if name != ".".join(parts):
+                    yield name
+
+    def _is_package(self, folder: Path, known: set[Path]) -> bool:
+        if folder not in self._packages:
+            init = folder / "__init__.py"
+            self._packages[folder] = init in known or init.exists()
+        return self._packages[folder]
+
+    def text(self, path: Path) -> str:
+        if path not in self.texts:
+            self.texts[path] = self.read(path)
+        return self.texts[path]
+
+    def module_at(self, path: Path) -> ModuleDef | None:
+        """The module in a file, parsed on first use; None where it does not parse."""
+        if path not in self._modules:
+            self._modules[path] = None  # an import cycle meets this
+            text = self.text(path)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", SyntaxWarning)  # the user's own interpreter tells them
+                    tree = ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                self.errors[path] = error if isinstance(error, SyntaxError) else SyntaxError(str(error) or type(error).__name__)
+                return None
+            module = ModuleDef(next(self._candidates(path, set())), path, text, tree, path.name == "__init__.py")
+            scan(module)
+            self._modules[path] = module
+        return self._modules[path]
+
+    def give_up(self, path: Path) -> None:
+        """Leave a file out that cannot be read as text."""
+        self.texts[path] = ""
+        self._modules[path] = None
+
+    def find(self, name: str, near: Path | None = None) -> ModuleDef | None:
+        """The project's module of that name; of several, the one nearest to the file that imports it."""
+        paths = self._names.get(name)
+        if not paths:
+            return None
+        if len(paths) > 1 and near is not None:
+            paths = sorted(paths, key=lambda p: -len(shared(p, near)))
+        return self.module_at(paths[0])
+
+    def is_project(self, name: str) -> bool:
+        """Whether the name is a module or package of the project (a folder without `__init__.py` too)."""
+        return name in self._prefixes
+
+    def symbol(self, module: ModuleDef, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Symbol | None:
+        """What a name at a module's level means, through `from … import *`."""
+        if name in module.symbols:
+            return module.symbols[name]
+        for star in module.stars:
+            if (star, name) in seen or name.startswith("_"):
+                continue
+            source = self.find(star, module.path)
+            if source is not None and source is not module:
+                found = self.symbol(source, name, seen | {(star, name)})
+                if found is not None:
+                    return ImportOf(star, name)
+            elif source is None:
+                return ImportOf(star, name) if len(module.stars) == 1 else None
+        return None
+
+
+def shared(a: Path, b: Path) -> tuple[str, ...]:
+    """The folders that two paths have in common."""
+    common = []
+    for x, y in zip(a.parts, b.parts, strict=False):
+        if x != y:
+            break
+        common.append(x)
+    return tuple(common)
+
+
+@contextmanager
+def paused_gc() -> Iterator[None]:
+    """Trees are acyclic and live to the end: collecting while they are built took 30% of the time (measured)."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

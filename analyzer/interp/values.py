@@ -269,10 +269,10 @@ class Class(Value):
 
 @dataclass(frozen=True, slots=True)
 class Instance(Value):
-    """An instance of a class of the project, told apart by the arguments it was made with."""
+    """An instance of a class of the project, told apart by the arguments it was made with (None: we did not see it made)."""
 
     cls: Class
-    args: tuple[Value, ...] = ()
+    args: tuple[Value, ...] | None = None
     keywords: tuple[tuple[str, Value], ...] = ()
 
     @property

@@ -1,0 +1,423 @@
+"""Events meet rules: finds the compile roots, lets the interpreter walk them, and turns what rules say into findings."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import sys
+import tokenize
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tlint import rules
+from tlint.analyzer import bridge, facts
+from tlint.analyzer.config import Settings
+from tlint.analyzer.index import FunctionDef, ModuleDef, Project, paused_gc
+from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
+from tlint.analyzer.interp.values import Value
+from tlint.analyzer.model import (
+    Analysis,
+    Claim,
+    Confidence,
+    Finding,
+    Related,
+    Root,
+    RootKind,
+    RootPath,
+    Severity,
+    Span,
+)
+from tlint.analyzer.model import Frame as Step
+from tlint.analyzer.project import Workspace
+from tlint.analyzer.roots import Entry, find_roots, walk
+from tlint.analyzer.source import SourceError
+from tlint.rules.base import EVENTS, Event, Rule, Site
+
+Progress = Callable[[str, int, int], None]
+MOST_PATHS = 5  # kept of the ways to one finding; all are counted
+
+
+def analyze(workspace: Workspace, settings: Settings, progress: Progress | None = None) -> Analysis:
+    """Everything the static stage can say, for each target torch. Nothing of the project is imported or run."""
+    recursion = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(recursion, 20_000))
+    try:
+        with paused_gc():
+            runs = [_Run(workspace, settings, version, progress).analysis() for version in workspace.target_torch]
+    finally:
+        sys.setrecursionlimit(recursion)
+    return runs[0] if len(runs) == 1 else _merged(runs)
+
+
+def _merged(runs: list[Analysis]) -> Analysis:
+    """Findings of several torch versions: one each, with the versions it holds for."""
+    found: dict[str, Finding] = {}
+    for run in runs:
+        for finding in run.findings:
+            old = found.get(finding.id)
+            found[finding.id] = finding if old is None else replace(old, torch=old.torch + finding.torch)
+    return replace(runs[-1], findings=_ordered(found.values()))
+
+
+def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda f: (f.path, f.span, f.code, f.id)))
+
+
+@dataclass(slots=True)
+class Draft:
+    """A finding while it may still be reached on other ways."""
+
+    rule: Rule
+    module: ModuleDef
+    function: str
+    statement: ast.stmt | None
+    span: Span
+    message: str
+    confidence: Confidence
+    severity: Severity | None
+    claim: Claim | None
+    conditions: tuple[str, ...]
+    related: tuple[Related, ...]
+    paths: dict[str, RootPath] = field(default_factory=dict)
+    misuse: bool = False
+
+
+class _Run:
+    """One pass over a project with the facts of one torch version."""
+
+    def __init__(self, workspace: Workspace, settings: Settings, version: str, progress: Progress | None) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.version = version
+        self.progress = progress or (lambda what, done, total: None)
+        self.project = Project(workspace.root, workspace.files, lambda path: workspace.read(path).text)
+        self.machine = Machine(self.project, facts.load(version), self)
+        self.known = rules.load()
+        self.listeners: dict[str, list[tuple[Rule, Callable[[Event], Iterator[Any]]]]] = {
+            kind: [(rule, getattr(rule, kind)) for rule in self.known.values() if hasattr(rule, kind)] for kind in EVENTS
+        }
+        self.drafts: dict[Any, Draft] = {}
+        self.sites: dict[ast.AST, tuple[Frame, Site, Value, Any, Any]] = {}
+        self.entry: Entry | None = None
+        self.event_at: tuple[Rule, Frame, Event] | None = None
+        self.broken: list[Finding] = []
+
+    # The run -------------------------------------------------------------------------------------------------------
+
+    def analysis(self) -> Analysis:
+        self._read_all()
+        entries, roots = find_roots(self.machine, self, self.settings, self.progress)
+        for i, entry in enumerate(entries):
+            self.progress("interpreting", i, len(entries))
+            self.entry = entry
+            walk(self.machine, entry)
+        self.entry = None
+        self._sites()
+        self._unresolved(roots)
+        findings = [self._finding(key, draft) for key, draft in self.drafts.items()]
+        reported = {self._shown(p) for p in self.workspace.reported}
+        kept = [f for f in self._numbered(findings) if f.path in reported]
+        return Analysis(
+            findings=_ordered([*kept, *self.broken]),
+            roots=tuple(roots),
+            files=len(self.workspace.reported),
+            functions=len(self.machine.functions),
+        )
+
+    def _read_all(self) -> None:
+        """Every file that is reported on is parsed once: those that do not parse are findings."""
+        for i, path in enumerate(self.workspace.files):
+            self.progress("reading", i, len(self.workspace.files))
+            try:
+                text = self.project.text(path)
+                if path in self.workspace.reported or "torch" in text:
+                    self.project.module_at(path)
+            except SourceError as error:
+                self.project.give_up(path)
+                if path in self.workspace.reported:
+                    self._syntax(path, error.line, error.column, error.message)
+        for path, error in self.project.errors.items():
+            if path in self.workspace.reported:
+                self._syntax(path, error.lineno or 1, error.offset or 1, error.msg or "does not parse")
+
+    def _syntax(self, path: Path, line: int, column: int, message: str) -> None:
+        self.broken.append(self._bare("TL902", path, Span(line, max(1, column), line, max(1, column) + 1), f"does not parse: {message}"))
+
+    def _bare(self, code: str, path: Path, span: Span, message: str) -> Finding:
+        rule = self.known[code]
+        shown = self._shown(path)
+        digest = hashlib.sha256(f"{rule.name}\0{self._inside(path)}\0{message}".encode()).hexdigest()[:16]
+        return Finding(digest, code, rule.name, message, shown, span, rule.severity, Confidence.certain, torch=(self.version,))
+
+    # Listener ------------------------------------------------------------------------------------------------------
+
+    def event(self, kind: str, frame: Frame, node: ast.AST, **details: Any) -> None:
+        listeners = self.listeners[kind]
+        if not listeners:
+            return
+        event = Event(
+            kind, node, frame.qualname, self.finding, facts=self.machine.facts, settings=frame.dynamo, fullgraph=frame.dynamo.fullgraph, confirm=self.confirm, **details
+        )  # fmt: skip
+        self._ask(listeners, frame, event)
+
+    def _ask(self, listeners: list[tuple[Rule, Callable[[Event], Iterator[Any]]]], frame: Frame, event: Event) -> None:
+        for rule, method in listeners:
+            self.event_at = (rule, frame, event)
+            try:
+                for _ in method(event):
+                    pass
+            except Exception:  # a rule's mistake costs its finding, and is reported as one
+                trace = traceback.format_exc(limit=-2).strip().replace("\n", " ")
+                message = f"{rule.code} failed here, please report it: {trace}"
+                self.broken.append(self._bare("TL903", frame.module.path, span_of(frame.module, event.node), message))
+
+    def compiled(self, frame: Frame, node: ast.AST, site: Site, callee: Value, args: Any, keywords: Any) -> None:
+        old = self.sites.get(node)
+        if old is None or (not old[1].target.qualname and site.target.qualname):
+            self.sites[node] = (frame, site, callee, args, keywords)
+
+    def again(self, found: set[Any], frame: Frame, node: ast.AST) -> None:
+        for key in found:
+            draft = self.drafts[key]
+            name = self.entry.name if self.entry is not None else ""
+            old = draft.paths.get(name)
+            if old is None or (self.entry is not None and self.entry.dynamo.fullgraph and not old.fullgraph):
+                self._add_path(draft, [*self._steps(frame), self._step(frame, node)])
+
+    # What rules call -----------------------------------------------------------------------------------------------
+
+    def finding(
+        self,
+        message: str,
+        *,
+        node: ast.AST | None = None,
+        gb_types: Iterable[str] | None = None,
+        when: str | None = None,
+        severity: Severity | None = None,
+        confidence: Confidence | None = None,
+        related: Iterable[Related] = (),
+    ) -> Any:
+        """`event.finding(…)`: note a finding of the rule that is being asked, at `node` or the event's own."""
+        assert self.event_at is not None, "a finding is made while a rule is asked about an event"
+        rule, frame, event = self.event_at
+        at = node if node is not None else event.node
+        span = span_of(frame.module, at)
+        key = (rule.code, frame.module.path, span)
+        sure = min(sure_of(event), Confidence.certain if confidence is None else confidence)
+        if frame.doubtful:
+            sure = Confidence.possible
+        draft = self.drafts.get(key)
+        conditions = tuple(self._conditions(frame))
+        if draft is None:
+            claim = rule.claim() if gb_types is None else Claim("dynamo", tuple(gb_types), when or rule.when)
+            if claim is not None and when is not None:
+                claim = replace(claim, when=when)
+            draft = Draft(rule, frame.module, frame.qualname, frame.statement, span, message, sure, severity, claim, conditions, tuple(related))
+            self.drafts[key] = draft
+        else:
+            draft.confidence = max(draft.confidence, sure)
+            draft.conditions = tuple(c for c in draft.conditions if c in conditions)
+        draft.misuse = event.kind == "compiled"
+        if self.entry is not None and not draft.misuse:
+            if self.entry.name not in draft.paths:
+                self._add_path(draft, self._steps(frame))
+            for result in self.machine.running[-1:]:
+                result.findings.add(key)
+        return draft
+
+    def confirm(self, test: Callable[[Any], bool]) -> bool:
+        """Whether LibCST sees at the event's node what `test` asks for."""
+        assert self.event_at is not None, "a node is confirmed while a rule is asked about an event"
+        _, frame, event = self.event_at
+        node = event.node if frame.statement is None or event.construct == "" else frame.statement
+        if event.construct == "assert" and frame.statement is not None:
+            node = frame.statement
+        first, last = header(node if frame.statement is None else frame.statement)
+        found = bridge.open_node(frame.module.lines, first, last, span_of(frame.module, node))
+        return found is not None and test(found)
+
+    # Findings ------------------------------------------------------------------------------------------------------
+
+    def _steps(self, frame: Frame) -> list[Step]:
+        steps: list[Step] = []
+        at: Frame | None = frame
+        while at is not None and at.parent is not None and at.parent.parent is not None and at.call is not None:
+            steps.append(self._step(at.parent, at.call))
+            at = at.parent
+        return steps[::-1]
+
+    def _step(self, frame: Frame, node: ast.AST) -> Step:
+        span = span_of(frame.module, node)
+        return Step(self._shown(frame.module.path), span.line, span.column, frame.qualname)
+
+    def _add_path(self, draft: Draft, steps: list[Step]) -> None:
+        entry = self.entry
+        if entry is not None:
+            draft.paths[entry.name] = RootPath(entry.name, entry.kind, entry.dynamo.fullgraph, tuple(steps))
+
+    def _conditions(self, frame: Frame) -> Iterator[str]:
+        """What has to hold for the code to run, as far as it was not worked out: outermost first."""
+        at: Frame | None = frame
+        held: list[tuple[ast.expr, bool]] = []
+        while at is not None:
+            held = at.conditions + held
+            at = at.parent
+        seen = set()
+        for test, wanted in held:
+            text = describe(test, wanted)
+            if text and text not in seen:
+                seen.add(text)
+                yield text
+
+    def _finding(self, key: Any, draft: Draft) -> Finding:
+        paths = sorted(draft.paths.values(), key=lambda p: (-p.kind, not p.fullgraph, p.root))
+        severity = draft.severity if draft.severity is not None else draft.rule.severity
+        if not draft.misuse:
+            severity = self._severity(draft, severity, paths)
+        qualname = draft.function
+        return Finding(
+            id=f"{draft.rule.name}\0{self._inside(draft.module.path)}\0{qualname}\0{header_text(draft)}",
+            code=draft.rule.code,
+            name=draft.rule.name,
+            message=draft.message,
+            path=self._shown(draft.module.path),
+            span=draft.span,
+            severity=severity,
+            confidence=draft.confidence,
+            conditions=draft.conditions,
+            torch=(self.version,),
+            paths=tuple(paths[:MOST_PATHS]),
+            paths_total=len(paths),
+            related=draft.related,
+            claim=draft.claim,
+        )
+
+    def _severity(self, draft: Draft, severity: Severity, paths: list[RootPath]) -> Severity:
+        """The consequence: a break under fullgraph is an error; what only an assumed root reaches is never more than info."""
+        if not any(p.kind > RootKind.assumed for p in paths):
+            return min(severity, Severity.info)
+        breaks = draft.claim is not None and draft.claim.when != "default"
+        if breaks and draft.rule.code.startswith("TL1") and any(p.fullgraph for p in paths):
+            return Severity.error
+        return severity
+
+    def _numbered(self, findings: list[Finding]) -> Iterator[Finding]:
+        """Ids: what a finding is about, and its number among those about the same."""
+        counted: dict[str, int] = {}
+        for finding in sorted(findings, key=lambda f: (f.path, f.span)):
+            n = counted.get(finding.id, 0)
+            counted[finding.id] = n + 1
+            yield replace(finding, id=hashlib.sha256(f"{finding.id}\0{n}".encode()).hexdigest()[:16])
+
+    def _sites(self) -> None:
+        """Rules about torch.compile itself look at each of its uses once, when all that is compiled is known."""
+        for node, (frame, site, callee, args, keywords) in self.sites.items():
+            event = Event(
+                "compiled", node, frame.qualname, self.finding, callee=callee, args=args, keywords=keywords, site=site,
+                facts=self.machine.facts, settings=frame.dynamo, confirm=self.confirm,
+            )  # fmt: skip
+            frame = replace_statement(frame, site.statement)
+            self._ask(self.listeners["compiled"], frame, event)
+
+    def _unresolved(self, roots: list[Root]) -> None:
+        for root in roots:
+            if not root.resolved:
+                path = next(p for p in self.workspace.files if self._shown(p) == root.path)
+                span = Span(root.line, root.column, root.line, root.column + 1)
+                if path in self.workspace.reported:
+                    self.broken.append(self._bare("TL904", path, span, f"what {root.how} compiles could not be worked out"))
+
+    def shown(self, path: Path) -> str:
+        return self._shown(path)
+
+    def _shown(self, path: Path) -> str:
+        cwd = self.workspace.cwd
+        return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()
+
+    def _inside(self, path: Path) -> str:
+        root = self.workspace.root
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+
+
+# Places ------------------------------------------------------------------------------------------------------------
+
+
+def span_of(module: ModuleDef, node: ast.AST) -> Span:
+    """Where a node is, in code points from 1."""
+    if not hasattr(node, "lineno"):
+        return Span(1, 1, 1, 1)
+    last = node.end_lineno or node.lineno
+    return Span(
+        node.lineno,
+        column(module, node.lineno, node.col_offset),
+        last,
+        column(module, last, node.end_col_offset or 0),
+    )
+
+
+def column(module: ModuleDef, line: int, offset: int) -> int:
+    text = module.lines[line - 1] if line <= len(module.lines) else ""
+    return offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="replace")) + 1
+
+
+def header(node: ast.AST) -> tuple[int, int]:
+    """The lines of a statement; of a compound one, those before its body."""
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body and isinstance(body[0], ast.stmt) and not isinstance(node, ast.Module):
+        return node.lineno, max(node.lineno, body[0].lineno - 1)  # type: ignore[attr-defined]
+    return node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+
+
+def header_text(draft: Draft) -> str:
+    """The statement's header without white space and comments."""
+    if draft.statement is None or not hasattr(draft.statement, "lineno"):
+        return draft.message
+    first, last = header(draft.statement)
+    text = "".join(draft.module.lines[first - 1 : last])
+    if "#" in text:
+        text = uncommented(text)
+    return "".join(text.split())
+
+
+def uncommented(text: str) -> str:
+    kept: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type != tokenize.COMMENT:
+                kept.append(token.string)
+    except (tokenize.TokenError, IndentationError):
+        pass  # a header alone is no whole program: what came before its end is what counts
+    return "".join(kept)
+
+
+def replace_statement(frame: Frame, statement: ast.stmt) -> Frame:
+    return replace(frame, statement=statement)
+
+
+def sure_of(event: Event) -> Confidence:
+    """A finding is as sure as the values it is about."""
+    about = [v for v in (event.value, event.receiver) if v is not None]
+    if event.kind == "subscript" and event.index is not None and event.index.is_tensor:
+        about.append(event.index)
+    if event.kind == "call" and event.receiver is None:
+        about += [a for a in event.args if a.is_tensor][:1]
+    return min((v.sure for v in about), default=Confidence.certain)
+
+
+def describe(test: ast.expr, wanted: bool) -> str:
+    """A condition in words; "" for one that says nothing to a reader."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, wanted = test.operand, not wanted
+    text = ast.unparse(test)
+    if text == "self.training":
+        return "training" if wanted else "evaluating"
+    if len(text) > 60:
+        text = text[:59] + "…"
+    return text if wanted else f"not ({text})" if " " in text else f"not {text}"
+
+
+__all__ = ["Dynamo", "FunctionDef", "analyze"]

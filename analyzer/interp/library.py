@@ -1,0 +1,594 @@
+"""What is not the project's: builtins, torch and the rest, by the facts table and a few functions done by hand."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tlint.analyzer.interp import calls, expressions, narrowing, objects
+from tlint.analyzer.interp.machine import Frame, Machine
+from tlint.analyzer.interp.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    Bound,
+    Class,
+    Const,
+    External,
+    ExternalInstance,
+    Function,
+    Instance,
+    Mapping,
+    Partial,
+    Scalar,
+    Sequence,
+    Tensor,
+    Union,
+    Value,
+    join,
+    members,
+)
+from tlint.analyzer.model import Confidence
+
+Args = tuple[Value, ...]
+Keywords = tuple[tuple[str, Value], ...]
+
+# What Dynamo answers while it compiles, and what these return when nobody scripts or traces.
+FOLDED = {
+    **dict.fromkeys(
+        (
+            "torch.compiler.is_compiling",
+            "torch.compiler.is_dynamo_compiling",
+            "torch._dynamo.is_compiling",
+            "torch._dynamo.external_utils.is_compiling",
+            "torch._utils.is_compiling",
+        ),
+        TRUE,
+    ),
+    **dict.fromkeys(
+        (
+            "torch.compiler.is_exporting",
+            "torch.jit.is_scripting",
+            "torch.jit.is_tracing",
+            "torch._jit_internal.is_scripting",
+            "torch.onnx.is_in_onnx_export",
+            "torch.fx._symbolic_trace.is_fx_tracing",
+            "torch.overrides.has_torch_function",
+            "torch.overrides.has_torch_function_unary",
+            "torch.overrides.has_torch_function_variadic",
+        ),
+        FALSE,
+    ),
+    "torch._C._get_tracing_state": NONE,
+}
+FOLDED_NAMES = {"typing.TYPE_CHECKING": FALSE, "typing_extensions.TYPE_CHECKING": FALSE, "torch.fx.is_fx_tracing": FALSE}
+
+
+# Types of the facts table ----------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def parsed(text: str) -> tuple[str, tuple[Any, ...]]:
+    """"tuple[Tensor[int],None]" → ("tuple", (("Tensor", (("int", ()),)), ("None", ())))."""
+    head, bracket, rest = text.partition("[")
+    if not bracket:
+        return head.strip(), ()
+    parts, depth, start = [], 0, 0
+    inner = rest[: rest.rindex("]")]
+    for i, c in enumerate(inner):
+        depth += (c == "[") - (c == "]")
+        if c == "," and not depth:
+            parts.append(inner[start:i])
+            start = i + 1
+    parts.append(inner[start:])
+    return head.strip(), tuple(parsed(p) for p in parts if p.strip())
+
+
+def typed(text: str, args: Args = (), keywords: Keywords = (), receiver: Value | None = None) -> Value:
+    """A value of a type as the facts table writes it, made by a call with these arguments."""
+    if not text:
+        return UNKNOWN
+    tensors = [t for v in ((receiver,) if receiver is not None else ()) + args + tuple(v for _, v in keywords) for t in tensors_in(v)]
+    return instantiate(parsed(text), tensors, receiver)
+
+
+def instantiate(kind: tuple[str, tuple[Any, ...]], tensors: list[Tensor], receiver: Value | None) -> Value:
+    head, inner = kind
+    match head:
+        case "Tensor" | "ndarray":
+            dtype = inner[0][0] if inner else ""
+            return Tensor(
+                kind=(tensors[0].kind if tensors else None) if dtype == "same" else (dtype or None),
+                origin="random" if tensors and all(t.origin == "random" for t in tensors) else "op",
+                certain=min((t.certain for t in tensors), default=Confidence.certain),
+                numpy=head == "ndarray",
+                sized=any(t.sized for t in tensors),
+            )
+        case "tuple":
+            return Sequence("tuple", tuple(instantiate(i, tensors, receiver) for i in inner))
+        case "list" | "set" | "iterator":
+            return Sequence(head, None, instantiate(inner[0], tensors, receiver) if inner else UNKNOWN)
+        case "dict":
+            return Mapping(None, UNKNOWN, instantiate(inner[-1], tensors, receiver) if inner else UNKNOWN)
+        case "int" | "float" | "bool" | "str":
+            return Scalar(head)
+        case "None":
+            return NONE
+        case "Size":
+            return Sequence("Size", None, Scalar("int", "shape"))
+        case "self":
+            return receiver if receiver is not None else UNKNOWN
+        case "dtype" | "device":
+            return ExternalInstance(f"torch.{head}")
+        case "optional":
+            return join(NONE, instantiate(inner[0], tensors, receiver))
+        case "":
+            return UNKNOWN
+    return ExternalInstance(head) if "." in head else UNKNOWN
+
+
+def tensors_in(v: Value, depth: int = 2) -> list[Tensor]:
+    """The tensors among an argument, inside lists and tuples too."""
+    match v:
+        case Tensor():
+            return [v]
+        case Union():
+            return [t for one in v.members for t in tensors_in(one, depth)]
+        case Sequence() if depth:
+            return [t for one in (v.items if v.items is not None else (v.item,)) for t in tensors_in(one, depth - 1)]
+    return []
+
+
+# Containers ------------------------------------------------------------------------------------------------------------
+
+
+def values_of(v: Mapping) -> Value:
+    return (join(*(value for _, value in v.items)) if v.items else UNKNOWN) if v.items is not None else v.item
+
+
+def looked_up(v: Mapping, index: Value) -> Value:
+    if v.items is not None:
+        exact = dict(v.items).get(index)
+        if exact is not None:
+            return exact
+    return values_of(v)
+
+
+def element_of(m: Machine, v: Value) -> Value:
+    """What walking over a value gives, without events."""
+    results: list[Value] = []
+    for one in members(v):
+        match one:
+            case Sequence(items=tuple() as items):
+                results.append(join(*items) if items else UNKNOWN)
+            case Sequence():
+                results.append(one.item)
+            case Mapping():
+                results.append(join(*(k for k, _ in one.items)) if one.items else one.key)
+            case Tensor():
+                results.append(indexed(one, Scalar("int")))
+            case Const(value=str()) | Scalar(type="str"):
+                results.append(Scalar("str"))
+            case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ParameterList"):
+                results.append(element_of(m, modules_in(one)))
+            case ExternalInstance(cls="torch.nn.ModuleDict"):
+                results.append(Scalar("str"))
+            case _:
+                results.append(UNKNOWN)
+    return join(*results)
+
+
+def modules_in(v: ExternalInstance) -> Value:
+    """What a module container was made from, as one sequence or mapping."""
+    if v.cls.endswith((".ModuleList", ".ParameterList", ".ModuleDict")):
+        return v.args[0] if v.args else (UNKNOWN if not v.keywords else v.keywords[0][1])
+    if len(v.args) == 1 and isinstance(v.args[0], Mapping):
+        return Sequence("list", None, values_of(v.args[0]))
+    return Sequence("tuple", v.args)
+
+
+def iterated(m: Machine, f: Frame, v: Value, node: ast.AST) -> Value:
+    """The element that a loop over the value binds; iterators of the project's classes are called."""
+    results: list[Value] = []
+    for one in members(v):
+        if isinstance(one, Instance):
+            results.append(objects.iterate_instance(m, f, one, node))
+        elif isinstance(one, Class):
+            results.append(UNKNOWN)
+        else:
+            results.append(element_of(m, one))
+    return join(*results)
+
+
+def indexed(v: Tensor, index: Value) -> Tensor:
+    """A tensor indexed: a mask or an index tensor gives a size that may depend on data."""
+    parts = index.items if isinstance(index, Sequence) and index.type == "tuple" and index.items is not None else (index,)
+    masks = any(isinstance(p, Tensor) and p.kind == "bool" for one in parts for p in members(one))
+    rank = v.rank
+    if rank is not None:
+        simple = [p for p in parts if isinstance(p, (Const, Scalar)) and not p.is_none]
+        exact = all(isinstance(p, (Const, Scalar)) or (isinstance(p, Sequence) and p.type == "slice") for p in parts)
+        rank = rank - sum(1 for p in simple if qual_is_int(p)) + sum(1 for p in parts if p.is_none) if exact else None
+    return Tensor(v.kind, rank, v.origin if v.origin == "random" else "op", v.certain, v.numpy, v.sized or masks)
+
+
+def qual_is_int(v: Const | Scalar) -> bool:
+    return v.type == "int" if isinstance(v, Scalar) else type(v.value) is int
+
+
+# isinstance ------------------------------------------------------------------------------------------------------------
+
+BUILTIN_TYPES = {
+    "builtins.list": ("list",),
+    "builtins.tuple": ("tuple", "Size"),
+    "builtins.set": ("set",),
+    "collections.abc.Sequence": ("list", "tuple", "Size"),
+    "typing.Sequence": ("list", "tuple", "Size"),
+    "collections.abc.Iterable": ("list", "tuple", "Size", "set", "generator"),
+    "typing.Iterable": ("list", "tuple", "Size", "set", "generator"),
+    "typing.List": ("list",),
+    "typing.Tuple": ("tuple", "Size"),
+}
+MAPPINGS = ("builtins.dict", "collections.OrderedDict", "collections.abc.Mapping", "typing.Mapping", "typing.Dict", "collections.abc.MutableMapping")
+TENSORS = ("torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.FloatTensor", "torch.LongTensor")
+PYTHON = ("builtins.int", "builtins.float", "builtins.bool", "builtins.str", "numbers.Number", "numbers.Integral", "numbers.Real", "torch.SymInt")
+
+
+def instance_of(m: Machine, v: Value, cls: Value) -> bool | None:
+    """`isinstance(v, cls)` where it is certain, else None."""
+    if isinstance(cls, Sequence) and cls.items is not None:
+        answers = [instance_of(m, v, c) for c in cls.items]
+        return True if True in answers else (None if None in answers else False)
+    if isinstance(cls, Union) or isinstance(v, Union):
+        answers = {instance_of(m, a, b) for a in members(v) for b in members(cls)}
+        return answers.pop() if len(answers) == 1 else None
+    name = cls.qualname
+    match v:
+        case Tensor():
+            if v.certain is Confidence.possible:
+                return None
+            if name == "torch.Tensor" and not v.numpy:
+                return True
+            if name == "numpy.ndarray":
+                return v.numpy
+            if name in PYTHON or name in BUILTIN_TYPES or name in MAPPINGS or isinstance(cls, Class) or (v.numpy and name in TENSORS):
+                return False
+        case Const(value=value) if value is None or type(value) in (int, float, bool, str):
+            if name in PYTHON:
+                numeric = name.startswith("numbers.") and isinstance(value, (int, float))
+                return numeric or name == v.qualname or (name == "builtins.int" and isinstance(value, bool))
+            if name in TENSORS or name in BUILTIN_TYPES or name in MAPPINGS or name == "numpy.ndarray" or isinstance(cls, Class):
+                return False
+        case Scalar(type=kind):
+            if name == "builtins." + kind:
+                return True
+            if name in TENSORS or name in MAPPINGS or name == "numpy.ndarray" or isinstance(cls, Class) or name in BUILTIN_TYPES:
+                return False
+        case Sequence(type=kind):
+            if name in BUILTIN_TYPES:
+                return kind in BUILTIN_TYPES[name]
+            if name in TENSORS or name in PYTHON or name in MAPPINGS or name == "numpy.ndarray":
+                return False
+        case Mapping():
+            if name in MAPPINGS:
+                return True
+            if name in TENSORS or name in PYTHON or name in BUILTIN_TYPES or name == "numpy.ndarray":
+                return False
+        case Instance(cls=own):
+            if isinstance(cls, Class):
+                return cls.definition in objects.mro(m, own.definition)
+            if name in TENSORS or name in PYTHON:
+                return False
+            if name == "torch.nn.Module":
+                return objects.is_module(m, own.definition)
+        case ExternalInstance():
+            if name in TENSORS or name in PYTHON or name in BUILTIN_TYPES or isinstance(cls, Class):
+                return False
+            if name == m.facts.canonical(v.cls):
+                return True
+            if name == "torch.nn.Module" and m.facts.canonical(v.cls) in m.facts.modules:
+                return True
+    return None
+
+
+def is_tensor_test(m: Machine, f: Frame, test: ast.Call) -> ast.expr | None:
+    """The subject of `torch.is_tensor(x)`."""
+    match test:
+        case ast.Call(func=ast.Attribute(attr="is_tensor"), args=[subject]):
+            return subject
+    return None
+
+
+# Builtins and functions done by hand -----------------------------------------------------------------------------------
+
+Handler = Callable[[Machine, Frame, ast.AST, Args, Keywords], Value]
+
+
+def first(args: Args) -> Value:
+    return args[0] if args else UNKNOWN
+
+
+def do_isinstance(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    answer = instance_of(m, args[0], args[1]) if len(args) == 2 else None
+    return Scalar("bool") if answer is None else Const(answer)
+
+
+def do_len(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    match first(args):
+        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items):
+            return Const(len(items))
+        case Instance() as instance:
+            return objects.call_method(m, f, instance, "__len__", (), (), node)
+    return Scalar("int", "shape")
+
+
+def do_range(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return Sequence("range", None, Scalar("int", expressions.origin_of(*args)))
+
+
+def do_zip(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return Sequence("iterator", None, Sequence("tuple", tuple(iterated(m, f, a, node) for a in args)))
+
+
+def do_enumerate(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return Sequence("iterator", None, Sequence("tuple", (Scalar("int"), iterated(m, f, first(args), node))))
+
+
+def do_sequence(kind: str) -> Handler:
+    def build(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+        if not args:
+            return Sequence(kind, ())
+        results: list[Value] = []
+        for v in members(args[0]):
+            if isinstance(v, Sequence) and v.items is not None and kind != "set":
+                results.append(Sequence(kind, v.items))
+            else:
+                results.append(Sequence(kind, None, iterated(m, f, v, node)))
+        return join(*results)
+
+    return build
+
+
+def do_dict(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    named = tuple((Const(k), v) for k, v in keywords)
+    if not args:
+        return Mapping(named)
+    match args[0]:
+        case Mapping(items=tuple() as items):
+            return Mapping(tuple({**dict(items), **dict(named)}.items()))
+        case Mapping() as source:
+            return Mapping(None, source.key, join(source.item, *(v for _, v in named)))
+        case Sequence() as pairs:
+            pair = element_of(m, pairs)
+            if isinstance(pair, Sequence) and pair.items is not None and len(pair.items) == 2:
+                return Mapping(None, pair.items[0], pair.items[1])
+    return Mapping(None, UNKNOWN, UNKNOWN)
+
+
+def do_number(kind: str) -> Handler:
+    def build(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+        results: list[Value] = []
+        for v in members(first(args)) if args else ():
+            match v:
+                case Tensor():
+                    results.append(Scalar(kind, "random" if v.origin == "random" and False else "data"))
+                case Scalar(origin=origin):
+                    results.append(Scalar(kind, origin))
+                case _:
+                    results.append(Scalar(kind))
+        return join(*results) if results else Scalar(kind)
+
+    return build
+
+
+def do_bool(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    if not args:
+        return FALSE
+    operand = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    answer = narrowing.truth(m, f, args[0], operand, "bool")  # type: ignore[arg-type]
+    return Scalar("bool", expressions.origin_of(*members(args[0]))) if answer is None else Const(answer)
+
+
+def do_extreme(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    """min, max: of tensors and numbers Dynamo makes torch.minimum and torch.maximum."""
+    values = [element_of(m, args[0])] if len(args) == 1 else list(args)
+    flat = [v for value in values for v in members(value)]
+    tensors = [v for v in flat if isinstance(v, Tensor)]
+    if tensors:
+        return functools.reduce(expressions.tensor_result, tensors)
+    if flat and all(isinstance(v, (Scalar, Const)) for v in flat):
+        kinds = {expressions.qual(v) for v in flat}  # type: ignore[arg-type]
+        return Scalar(kinds.pop() if len(kinds) == 1 else "float" if "float" in kinds else "int", expressions.origin_of(*flat))
+    return join(*values)
+
+
+def do_sum(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return element_of(m, first(args))
+
+
+def do_same(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return first(args)
+
+
+def do_abs(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    match first(args):
+        case Tensor() as t:
+            return Tensor(t.kind, t.rank, "random" if t.origin == "random" else "op", t.certain, t.numpy, t.sized)
+        case Scalar() as s:
+            return s
+    return UNKNOWN
+
+
+def do_quantified(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    """any, all: every element is tested."""
+    element = element_of(m, first(args))
+    operand: ast.AST = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    if isinstance(operand, (ast.GeneratorExp, ast.ListComp)):
+        operand = operand.elt
+    for v in members(first(args)):
+        if v.is_tensor:
+            return Scalar("bool")  # any(tensor) goes to torch.any
+    answer = narrowing.truth(m, f, element, operand, "bool")  # type: ignore[arg-type]
+    known = isinstance(args[0], Sequence) and args[0].items if args else None
+    return Const(answer) if answer is not None and known and len(known) == 1 else Scalar("bool", expressions.origin_of(*members(element)))
+
+
+def do_sorted(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return Sequence("list", None, iterated(m, f, first(args), node))
+
+
+def do_reversed(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    match first(args):
+        case Sequence(items=tuple() as items):
+            return Sequence("iterator", items[::-1])
+    return Sequence("iterator", None, iterated(m, f, first(args), node))
+
+
+def do_map(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    result = calls.call_value(m, f, first(args), tuple(iterated(m, f, a, node) for a in args[1:]), (), node)
+    return Sequence("iterator", None, result)
+
+
+def do_filter(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    if len(args) < 2:
+        return UNKNOWN
+    element = iterated(m, f, args[1], node)
+    tested = element if args[0].is_none else calls.call_value(m, f, args[0], (element,), (), node)
+    narrowing.truth(m, f, tested, node, "bool")  # type: ignore[arg-type]
+    return Sequence("iterator", None, element)
+
+
+def do_next(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return join(iterated(m, f, first(args), node), *args[1:2])
+
+
+def do_getattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
+        value = objects.get_attribute(m, f, args[0], args[1].value, node)
+        return join(value, args[2]) if len(args) == 3 and not isinstance(args[0], Tensor) else value
+    return UNKNOWN
+
+
+def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    match args:
+        case (Const() | Scalar() | Sequence() as value, Const(value=str() as name)) if isinstance(value, (Const, Scalar)):
+            kind = expressions.qual(value)
+            builtin = {"int": int, "float": float, "str": str, "bool": bool}.get(kind)
+            return Const(hasattr(builtin, name)) if builtin is not None else Scalar("bool")
+        case (Tensor(certain=sure), Const(value=str() as name)) if sure > Confidence.possible and f"torch.Tensor.{name}" in m.facts.callables:
+            return TRUE
+    return Scalar("bool")
+
+
+def do_setattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    match args:
+        case (Instance() as instance, Const(value=str() as name), value):
+            objects.store_attribute(m, f, instance, name, value)
+    return NONE
+
+
+def do_super(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    if f.cls is None or f.receiver is None:
+        return UNKNOWN
+    return Bound(f.receiver, f"super:{f.cls.module.name}:{f.cls.qualname}")
+
+
+def do_type(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    match args:
+        case (Instance(cls=cls),):
+            return cls
+        case (v,) if v.qualname:
+            return External(v.qualname)
+    return UNKNOWN
+
+
+def do_partial(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return Partial(first(args), args[1:], keywords)
+
+
+def do_wraps(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return External("tlint.identity")
+
+
+def do_checkpoint(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    own = ("use_reentrant", "context_fn", "determinism_check", "debug", "preserve_rng_state", "early_stop")
+    return calls.call_value(m, f, first(args), args[1:], tuple((k, v) for k, v in keywords if k not in own), node)
+
+
+def do_functional_call(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    inputs = args[2] if len(args) > 2 else UNKNOWN
+    given = inputs.items if isinstance(inputs, Sequence) and inputs.items is not None else (inputs,)
+    return calls.call_value(m, f, first(args), given, (), node)
+
+
+def do_transform(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    """torch.func.vmap and its like: the result is called with the same arguments."""
+    return first(args)
+
+
+def do_apply(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return UNKNOWN
+
+
+def do_cond(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    given = dict(keywords)
+    operands = args[3] if len(args) > 3 else given.get("operands", Sequence("tuple", ()))
+    inputs = operands.items if isinstance(operands, Sequence) and operands.items is not None else ()
+    branches = [args[i] if len(args) > i else given.get(n, UNKNOWN) for i, n in ((1, "true_fn"), (2, "false_fn"))]
+    return join(*(calls.call_value(m, f, b, inputs, (), node) for b in branches))
+
+
+def do_replace(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return first(args)
+
+
+HANDLERS: dict[str, Handler] = {
+    "builtins.isinstance": do_isinstance,
+    "builtins.len": do_len,
+    "builtins.range": do_range,
+    "builtins.zip": do_zip,
+    "builtins.enumerate": do_enumerate,
+    "builtins.list": do_sequence("list"),
+    "builtins.tuple": do_sequence("tuple"),
+    "builtins.set": do_sequence("set"),
+    "builtins.frozenset": do_sequence("set"),
+    "builtins.iter": do_sequence("iterator"),
+    "builtins.dict": do_dict,
+    "collections.OrderedDict": do_dict,
+    "collections.deque": do_sequence("list"),
+    "builtins.int": do_number("int"),
+    "builtins.float": do_number("float"),
+    "builtins.bool": do_bool,
+    "builtins.min": do_extreme,
+    "builtins.max": do_extreme,
+    "builtins.sum": do_sum,
+    "builtins.abs": do_abs,
+    "builtins.round": do_abs,
+    "builtins.any": do_quantified,
+    "builtins.all": do_quantified,
+    "builtins.sorted": do_sorted,
+    "builtins.reversed": do_reversed,
+    "builtins.map": do_map,
+    "builtins.filter": do_filter,
+    "builtins.next": do_next,
+    "builtins.getattr": do_getattr,
+    "builtins.hasattr": do_hasattr,
+    "builtins.setattr": do_setattr,
+    "builtins.super": do_super,
+    "builtins.type": do_type,
+    "functools.partial": do_partial,
+    "functools.wraps": do_wraps,
+    "tlint.identity": do_same,
+    "typing.cast": lambda m, f, node, args, keywords: args[1] if len(args) > 1 else UNKNOWN,
+    "copy.copy": do_same,
+    "torch.utils.checkpoint.checkpoint": do_checkpoint,
+    "torch.func.functional_call": do_functional_call,
+    "torch.func.vmap": do_transform,
+    "torch.vmap": do_transform,
+    "torch.compiler.nested_compile_region": do_same,
+    "torch.cond": do_cond,
+    "dataclasses.replace": do_replace,
+}

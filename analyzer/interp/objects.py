@@ -1,0 +1,498 @@
+"""Names, attributes, classes and instances: what a name means and what an object holds."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef, Symbol
+from tlint.analyzer.interp import annotations, calls, expressions, library
+from tlint.analyzer.interp.machine import Frame, Machine
+from tlint.analyzer.interp.values import (
+    NONE,
+    UNKNOWN,
+    Bound,
+    Class,
+    Const,
+    External,
+    ExternalInstance,
+    Function,
+    Instance,
+    Mapping,
+    Module,
+    Partial,
+    Scalar,
+    Sequence,
+    Tensor,
+    Value,
+    join,
+    members,
+)
+from tlint.analyzer.model import Confidence
+
+BUILTINS = frozenset(dir(builtins))
+MODULE_NAMES = ("torch.nn.Module", "torch.nn.modules.module.Module")
+NOT_MODULES = ("builtins.object", "abc.ABC", "torch.autograd.Function", "torch.autograd.function.Function", "typing.Generic", "typing.Protocol", "enum.Enum")
+# Attributes that hold tensors on torch's own layers.
+PARAMETERS = ("weight", "in_proj_weight", "weight_ih_l0", "weight_hh_l0", "running_mean", "running_var", "num_batches_tracked")
+OPTIONAL_PARAMETERS = ("bias", "in_proj_bias")
+SELF_METHODS = frozenset(("to", "cuda", "cpu", "eval", "train", "half", "float", "bfloat16", "double", "requires_grad_", "type", "share_memory"))
+
+
+# Names -----------------------------------------------------------------------------------------------------------------
+
+
+def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
+    """What a name at a module's level is, worked out once."""
+    key = (name, id(module))
+    if key not in m.globals:
+        m.globals[key] = UNKNOWN  # a definition that refers to itself meets this
+        symbol = m.project.symbol(module, name)
+        if symbol is not None:
+            m.globals[key] = symbol_value(m, module, symbol)
+        elif name in BUILTINS:
+            m.globals[key] = External("builtins." + name)
+        elif name == "__name__":
+            m.globals[key] = Scalar("str")
+        elif module.is_package and m.project.is_project(f"{module.name}.{name}"):
+            m.globals[key] = module_value(m, f"{module.name}.{name}")
+    return m.globals[key]
+
+
+def symbol_value(m: Machine, module: ModuleDef, symbol: Symbol) -> Value:
+    match symbol:
+        case ImportOf(module=source, attribute=""):
+            return module_value(m, source, module)
+        case ImportOf(module=source, attribute=attribute):
+            return imported(m, module, source, attribute)
+        case FunctionDef():
+            return decorated(m, m.module_frame(module), symbol)
+        case ClassDef():
+            return Class(symbol)
+        case Assigned():
+            return assigned_value(m, m.module_frame(module), symbol)
+    return UNKNOWN
+
+
+def module_value(m: Machine, name: str, importer: ModuleDef | None = None) -> Value:
+    found = m.project.find(name, importer.path if importer else None)
+    if found is not None:
+        return Module(found)
+    return External(name)
+
+
+def imported(m: Machine, importer: ModuleDef, source: str, attribute: str) -> Value:
+    """`from source import attribute`."""
+    found = m.project.find(source, importer.path)
+    if found is not None and found is not importer:
+        if m.project.symbol(found, attribute) is not None:
+            return global_value(m, found, attribute)
+        inner = m.project.find(f"{source}.{attribute}", importer.path)
+        return Module(inner) if inner is not None else UNKNOWN
+    inner = m.project.find(f"{source}.{attribute}", importer.path)
+    if inner is not None:
+        return Module(inner)
+    if m.project.is_project(source):
+        return UNKNOWN
+    name = f"{source}.{attribute}"
+    return library.FOLDED_NAMES.get(name, External(m.facts.canonical(name)))
+
+
+def assigned_value(m: Machine, frame: Frame, symbol: Assigned) -> Value:
+    """A module- or class-level name: the join of what it is given. Numbers may be set from elsewhere and are not folded."""
+    results: list[Value] = []
+    for _statement, value in symbol.values:
+        results.append(UNKNOWN if value is None else soften(expressions.evaluate(m, frame, value)))
+    if not results or UNKNOWN in results:
+        hint = annotations.value_of(m, frame, symbol.annotation) if symbol.annotation is not None else UNKNOWN
+        results = [r for r in results if r is not UNKNOWN] + ([hint] if hint is not UNKNOWN or not results else [UNKNOWN])
+    return join(*results)
+
+
+def soften(v: Value) -> Value:
+    """Switches that other modules may flip: their type is kept, their value is not."""
+    match v:
+        case Const(value=bool() | int() | float() as value):
+            return Scalar(type(value).__name__)
+    return v
+
+
+def make_function(m: Machine, f: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> Value:
+    """A function made while another runs: it captures what its body reads."""
+    owner = f.function.nested if f.function is not None else nested_of(f.module)
+    definition = owner.get(node)
+    if definition is None:
+        inside = f"{f.function.qualname}.<locals>.{name}" if f.function is not None else name
+        definition = FunctionDef(name, inside, f.module, node, f.cls, f.function)
+        owner[node] = definition
+    captured = {**f.closure, **f.env}
+    closure = tuple(sorted(((k, captured[k]) for k in definition.loads if k in captured), key=lambda kv: kv[0]))
+    receiver_name = f.receiver
+    return Function(definition, None, closure + ((("$self", receiver_name),) if receiver_name is not None and "super" in definition.loads else ()))
+
+
+def nested_of(module: ModuleDef) -> dict[ast.AST, FunctionDef]:
+    return module.__dict__.setdefault("lambdas", {})
+
+
+def decorated(m: Machine, f: Frame, definition: FunctionDef, value: Value | None = None) -> Value:
+    """A function as its decorators leave it. `value` is the bare function where it captures something."""
+    if value is None and definition in m.decorated:
+        return m.decorated[definition]
+    bare = value if value is not None else Function(definition)
+    if value is None:
+        m.decorated[definition] = bare
+    result = bare
+    for decorator in reversed(definition.decorators()):
+        result = calls.decorate(m, f, decorator, result)
+    if value is None:
+        m.decorated[definition] = result
+    return result
+
+
+# Classes ---------------------------------------------------------------------------------------------------------------
+
+
+def mro(m: Machine, cls: ClassDef) -> list[ClassDef | str]:
+    """The class, its project bases, and the dotted names of the others; each once, bases after all that derive from them."""
+    if cls not in m.mros:
+        m.mros[cls] = [cls]  # a class that inherits from itself meets this
+        order: list[ClassDef | str] = [cls]
+        for base in base_values(m, cls):
+            inherited = mro(m, base.definition) if isinstance(base, Class) else [base.qualname] if base.qualname else []
+            for entry in inherited:
+                if entry in order:
+                    order.remove(entry)
+                order.append(entry)
+        m.mros[cls] = order
+    return m.mros[cls]
+
+
+def base_values(m: Machine, cls: ClassDef) -> Iterator[Value]:
+    frame = m.module_frame(cls.module)
+    for base in cls.node.bases:
+        node = base.value if isinstance(base, ast.Subscript) else base
+        for value in members(expressions.evaluate(m, frame, node)):
+            if isinstance(value, (Class, External)):
+                yield value
+
+
+def is_module(m: Machine, cls: ClassDef) -> bool:
+    """Whether a class is an nn.Module, as far as its bases tell. A class with a `forward` and a base that is not the
+    project's is taken for one."""
+    outside = [e for e in mro(m, cls) if isinstance(e, str)]
+    if any(m.facts.canonical(e) in m.facts.modules or e in MODULE_NAMES for e in outside):
+        return True
+    foreign = [e for e in outside if e not in NOT_MODULES and not e.startswith("builtins.")]
+    return bool(foreign) and find_method(m, cls, "forward") is not None
+
+
+def find_method(m: Machine, cls: ClassDef, name: str) -> FunctionDef | None:
+    for entry in mro(m, cls):
+        if isinstance(entry, ClassDef) and name in entry.methods:
+            return entry.methods[name]
+    return None
+
+
+def after(m: Machine, cls: ClassDef, module_name: str, qualname: str) -> list[ClassDef | str]:
+    """The MRO of `cls` behind the class that `super()` was called in."""
+    order = mro(m, cls)
+    for i, entry in enumerate(order):
+        if isinstance(entry, ClassDef) and entry.qualname == qualname and entry.module.name == module_name:
+            return order[i + 1 :]
+    return []
+
+
+# Attributes ------------------------------------------------------------------------------------------------------------
+
+
+def get_attribute(m: Machine, f: Frame, value: Value, name: str, node: ast.AST) -> Value:
+    kept = [v for v in members(value) if not v.is_none] or [value]
+    return join(*(attribute_of(m, f, v, name, node) for v in kept))
+
+
+def attribute_of(m: Machine, f: Frame, v: Value, name: str, node: ast.AST) -> Value:
+    match v:
+        case Tensor():
+            return tensor_attribute(m, f, v, name, node)
+        case Module(definition=definition):
+            found = global_value(m, definition, name)
+            if found is UNKNOWN and m.project.find(f"{definition.name}.{name}") is not None:
+                return module_value(m, f"{definition.name}.{name}", definition)
+            return found
+        case External(name=outer):
+            full = f"{outer}.{name}"
+            if full in library.FOLDED_NAMES:
+                return library.FOLDED_NAMES[full]
+            inner = m.project.find(full)
+            return Module(inner) if inner is not None else External(m.facts.canonical(full))
+        case Instance():
+            return instance_attribute(m, f, v, name, node)
+        case Class(definition=cls):
+            return class_attribute(m, f, cls, name, None)
+        case ExternalInstance():
+            return external_attribute(m, v, name)
+        case Bound(receiver=Instance() as receiver, name=method) if method.startswith("super:"):
+            _, module_name, qualname = method.split(":", 2)
+            return super_attribute(m, receiver, module_name, qualname, name)
+        case Bound(receiver=Class(definition=cls), name=method) if method.startswith("super:"):
+            _, module_name, qualname = method.split(":", 2)
+            for entry in after(m, cls, module_name, qualname):
+                if isinstance(entry, ClassDef) and name in entry.methods:
+                    return Function(entry.methods[name], v.receiver)
+            return UNKNOWN
+        case Function() | Partial():
+            if name in ("__wrapped__", "func"):
+                return v
+            return Bound(v, name)
+        case Mapping() if (found := library.looked_up(v, Const(name))) is not UNKNOWN and v.items is not None and any(k == Const(name) for k, _ in v.items):
+            return found  # ModelOutput-like records: a dict that answers attributes too
+        case Sequence() | Mapping() | Const() | Scalar() | Bound():
+            return Bound(v, name)
+    return UNKNOWN if not v.qualname else Bound(v, name)
+
+
+# Methods and attributes that only a tensor has: reading one says that a doubtful value is a tensor.
+TELLING = frozenset(
+    "any all sum mean max min argmax argmin float long half bool dtype shape device ndim size dim numel unsqueeze squeeze view reshape permute "
+    "transpose contiguous expand masked_fill masked_fill_ nonzero detach requires_grad item tolist cpu cuda flatten type_as new_zeros clamp repeat "
+    "softmax matmul bmm index_select gather scatter cumsum chunk split".split()
+)
+
+
+def tensor_attribute(m: Machine, f: Frame, v: Tensor, name: str, node: ast.AST) -> Value:
+    if v.certain is Confidence.possible and name in TELLING:
+        v = Tensor(v.kind, v.rank, v.origin, Confidence.likely, v.numpy, v.sized)
+    owner = "numpy.ndarray" if v.numpy else "torch.Tensor"
+    match name:
+        case "shape":
+            return Sequence("Size", None if v.rank is None else (Scalar("int", "shape"),) * v.rank, Scalar("int", "data" if v.sized and False else "shape"))
+        case "T" | "mT" | "H" | "mH" | "real" | "imag" | "data":
+            m.emit("attribute", f, node, value=v, method=name)
+            return v
+        case "grad":
+            return join(NONE, Tensor(v.kind, v.rank, "op", v.certain))
+    kind = m.facts.attributes.get(f"{owner}.{name}")
+    if kind:
+        m.emit("attribute", f, node, value=v, method=name)
+        return library.typed(kind, (v,), (), v)
+    return Bound(v, name)
+
+
+def external_attribute(m: Machine, v: ExternalInstance, name: str) -> Value:
+    """An attribute of a torch layer, or of any object that is not the project's."""
+    cls = m.facts.canonical(v.cls)
+    if cls in m.facts.modules:
+        if name in PARAMETERS:
+            return Tensor("float", None, "parameter", Confidence.certain)
+        if name in OPTIONAL_PARAMETERS:
+            return join(NONE, Tensor("float", None, "parameter", Confidence.certain))
+        if name == "training":
+            return Scalar("bool", "training")
+        if cls == "torch.nn.ModuleDict":
+            inside = library.modules_in(v)
+            if isinstance(inside, Mapping) and not hasattr(dict, name):
+                return library.looked_up(inside, Const(name))
+    kind = m.facts.attributes.get(f"{cls}.{name}")
+    return library.typed(kind, (), (), v) if kind else Bound(v, name)
+
+
+def super_attribute(m: Machine, receiver: Instance, module_name: str, qualname: str, name: str) -> Value:
+    for entry in after(m, receiver.cls.definition, module_name, qualname):
+        if isinstance(entry, ClassDef):
+            if name in entry.methods:
+                return bound_method(m, entry.methods[name], receiver)
+        elif entry not in NOT_MODULES:
+            return Bound(ExternalInstance(entry), name)
+    return UNKNOWN
+
+
+def bound_method(m: Machine, method: FunctionDef, receiver: Value) -> Value:
+    value = decorated(m, m.module_frame(method.module), method)
+    return bind_receiver(value, receiver)
+
+
+def bind_receiver(value: Value, receiver: Value) -> Value:
+    """A function read through an instance or a class becomes a method."""
+    match value:
+        case Function(receiver=None) if "static" not in value.wrappers:
+            if "class" in value.wrappers and isinstance(receiver, Instance):
+                receiver = receiver.cls
+            return Function(value.definition, receiver, value.closure, value.wrappers)
+        case Partial(function=Function(receiver=None) as inner):
+            return Partial(bind_receiver(inner, receiver), value.args, value.keywords)
+    return value
+
+
+def class_attribute(m: Machine, f: Frame, cls: ClassDef, name: str, receiver: Value | None) -> Value:
+    """An attribute found on the class: a method (bound to `receiver`), an assigned name or an inner class."""
+    for entry in mro(m, cls):
+        if isinstance(entry, str):
+            if receiver is None and entry not in NOT_MODULES:
+                return External(f"{entry}.{name}")
+            continue
+        if name in entry.methods:
+            value = decorated(m, m.module_frame(entry.module), entry.methods[name])
+            if receiver is not None:
+                return bind_receiver(value, receiver)
+            return bind_receiver(value, Class(cls)) if isinstance(value, Function) and "class" in value.wrappers else value
+        if name in entry.assigned:
+            frame = m.module_frame(entry.module)
+            value = assigned_value(m, Frame(entry.module, None, dict(frame.env), silent=True, cls=entry), entry.assigned[name])
+            return bind_receiver(value, receiver) if receiver is not None and isinstance(value, Function) else value
+        if name in entry.classes:
+            return Class(entry.classes[name])
+    return UNKNOWN
+
+
+def instance_attribute(m: Machine, f: Frame, v: Instance, name: str, node: ast.AST) -> Value:
+    cls = v.cls.definition
+    method = find_method(m, cls, name)
+    own = attributes_of(m, v)
+    if name in own:
+        stored = m.stored.get((cls, name))
+        return own[name] if stored is None else join(own[name], stored)
+    if method is not None:
+        value = bound_method(m, method, v)
+        if isinstance(value, Function) and "property" in value.wrappers:
+            return calls.invoke(m, f, value, (), (), node)
+        return value
+    for entry in mro(m, cls):
+        if isinstance(entry, ClassDef) and (entry, name) in m.stored:
+            return m.stored[entry, name]
+    found = class_attribute(m, f, cls, name, v)
+    if found is not UNKNOWN:
+        return found
+    if name == "__class__":
+        return v.cls
+    if name == "__dict__":
+        return Mapping()
+    if is_module(m, cls):
+        if name == "training":
+            return Scalar("bool", "training")
+        for entry in mro(m, cls):
+            if isinstance(entry, str) and entry not in NOT_MODULES:
+                outside = external_attribute(m, ExternalInstance(entry), name)
+                if not isinstance(outside, Bound):
+                    return outside
+                known = m.facts.lookup(f"{entry}.{name}") or m.facts.lookup(f"torch.nn.Module.{name}")
+                return outside if known is not None or name in SELF_METHODS else Bound(ExternalInstance(entry), name)
+    return hinted(m, cls, name)
+
+
+def hinted(m: Machine, cls: ClassDef, name: str) -> Value:
+    """The annotation of an attribute that nothing assigns (a dataclass field, a declaration)."""
+    for entry in mro(m, cls):
+        if isinstance(entry, ClassDef) and name in entry.assigned and entry.assigned[name].annotation is not None:
+            return annotations.value_of(m, m.module_frame(entry.module), entry.assigned[name].annotation)
+    return UNKNOWN
+
+
+def attributes_of(m: Machine, instance: Instance) -> dict[str, Value]:
+    """What `__init__` leaves on an instance, worked out when an attribute is first read."""
+    known = m.attributes.get(instance)
+    if known is not None:
+        return known
+    own: dict[str, Value] = {}
+    m.attributes[instance] = own
+    cls = instance.cls.definition
+    init = find_method(m, cls, "__init__")
+    if init is None:
+        fields(m, instance, own)
+    else:
+        frame = m.module_frame(init.module)
+        value = Function(init, instance)
+        if instance.args is None:
+            calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
+        else:
+            calls.run_bound(m, frame, value, instance.args, instance.keywords, init.node)
+    if not is_module(m, cls):
+        return own
+    for name in ("setup", "post_init", "reset_parameters"):
+        own.setdefault(name, UNKNOWN) if False else None
+    return own
+
+
+def fields(m: Machine, instance: Instance, own: dict[str, Value]) -> None:
+    """Dataclasses and named tuples: the annotated names of the class body, in order, given by the call."""
+    names: list[tuple[str, ClassDef]] = []
+    for entry in reversed([e for e in mro(m, instance.cls.definition) if isinstance(e, ClassDef)]):
+        names += [(n, entry) for n, a in entry.assigned.items() if a.annotation is not None and n not in [k for k, _ in names]]
+    if instance.args is None or not names:
+        return
+    given = {n: v for (n, _), v in zip(names, instance.args, strict=False)} | dict(instance.keywords)
+    for name, entry in names:
+        if name in given:
+            own[name] = given[name]
+        elif entry.assigned[name].values:
+            own[name] = assigned_value(m, m.module_frame(entry.module), entry.assigned[name])
+
+
+def set_attribute(m: Machine, f: Frame, target: ast.Attribute, value: Value) -> None:
+    owner = expressions.evaluate(m, f, target.value)
+    for v in members(owner):
+        if v.is_tensor:
+            m.emit("attribute", f, target, value=v, method=target.attr, stored=value, store=True)
+        elif isinstance(v, Instance):
+            store_attribute(m, f, v, target.attr, value)
+    key = expressions.dotted(target)
+    if key is not None:
+        f.env[key] = value
+
+
+def store_attribute(m: Machine, f: Frame, instance: Instance, name: str, value: Value) -> None:
+    own = m.attributes.get(instance)
+    if own is not None and f.silent and f.receiver == instance:
+        # Still in `__init__` (or what it calls): the first value replaces, one in a branch is one of several.
+        own[name] = join(own[name], value) if f.branches and name in own else value
+        return
+    m.store(instance.cls.definition, name, value)
+
+
+def get_item(m: Machine, f: Frame, node: ast.AST, v: Value, index: Value) -> Value:
+    """`v[index]` for instances and classes."""
+    match v:
+        case Instance():
+            if find_method(m, v.cls.definition, "__getitem__") is not None:
+                return call_method(m, f, v, "__getitem__", (index,), (), node)
+            if any(e in ("torch.nn.ModuleList", "torch.nn.Sequential") for e in mro(m, v.cls.definition)):
+                return UNKNOWN
+            # Records such as Hugging Face's ModelOutput answer both forms.
+            if isinstance(index, Const) and isinstance(index.value, str):
+                return attributes_of(m, v).get(index.value, UNKNOWN)
+            if isinstance(index, Const) and isinstance(index.value, int):
+                values = [a for a in attributes_of(m, v).values() if not a.is_none]
+                return values[index.value] if -len(values) <= index.value < len(values) else UNKNOWN
+        case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ModuleDict" | "torch.nn.ParameterList"):
+            inside = library.modules_in(v)
+            if isinstance(inside, Mapping):
+                return library.looked_up(inside, index)
+            if isinstance(index, Sequence) and index.type == "slice":
+                return v
+            if isinstance(inside, Sequence) and inside.items is not None and isinstance(index, Const) and isinstance(index.value, int):
+                if -len(inside.items) <= index.value < len(inside.items):
+                    return inside.items[index.value]
+            return library.element_of(m, inside)
+        case Class() | External():
+            return v  # a subscripted generic
+    return UNKNOWN
+
+
+def call_method(m: Machine, f: Frame, instance: Instance, name: str, args: library.Args, keywords: library.Keywords, node: ast.AST) -> Value:
+    method = find_method(m, instance.cls.definition, name)
+    if method is None:
+        return UNKNOWN
+    return calls.call_value(m, f, bound_method(m, method, instance), args, keywords, node)
+
+
+def iterate_instance(m: Machine, f: Frame, v: Instance, node: ast.AST) -> Value:
+    if find_method(m, v.cls.definition, "__iter__") is not None:
+        return library.element_of(m, call_method(m, f, v, "__iter__", (), (), node))
+    if find_method(m, v.cls.definition, "__getitem__") is not None:
+        return call_method(m, f, v, "__getitem__", (Scalar("int"),), (), node)
+    for entry in mro(m, v.cls.definition):
+        if entry in ("torch.nn.ModuleList", "torch.nn.Sequential"):
+            own = attributes_of(m, v)
+            return join(*own.values()) if own else UNKNOWN
+    return UNKNOWN

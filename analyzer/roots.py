@@ -1,0 +1,316 @@
+"""Compile roots: what the code compiles, what the user names, and every `forward`; and how each is entered."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tlint.analyzer.config import Settings
+from tlint.analyzer.index import ClassDef, FunctionDef, ModuleDef
+from tlint.analyzer.index.definitions import own_nodes
+from tlint.analyzer.interp import calls, expressions, library, objects, statements
+from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
+from tlint.analyzer.interp.values import (
+    UNKNOWN,
+    Bound,
+    Class,
+    Const,
+    External,
+    ExternalInstance,
+    Function,
+    Instance,
+    Mapping,
+    Partial,
+    Sequence,
+    Tensor,
+    Value,
+    join,
+    members,
+)
+from tlint.analyzer.model import Confidence, Root, RootKind, TlintError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A root to walk: what is compiled, with the inputs that are known for it."""
+
+    name: str
+    kind: RootKind
+    value: Value
+    module: ModuleDef
+    dynamo: Dynamo
+    inputs: tuple[Value, ...] | None = None
+
+
+def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str, int, int], None]) -> tuple[list[Entry], list[Root]]:
+    """The entries to walk in order, explicit roots first, and all roots as `tlint roots` lists them."""
+    captured = captures(m)
+    entries: dict[tuple[str, Dynamo], Entry] = {}
+    roots: list[Root] = []
+    drive(m, progress)
+    for node, (frame, site, callee, _args, keywords) in run.sites.items():
+        how = {"method": "`.compile()`", "export": "`torch.export`"}.get(site.form, "`torch.compile`")
+        dynamo = in_force(captured, dict(keywords), site.form)
+        made = list(entries_of(m, site.target, frame.module, RootKind.explicit, dynamo))
+        resolved = bool(made) or any(isinstance(v, (ExternalInstance, External, Bound)) for v in members(site.target))
+        shown = run.shown(frame.module.path)
+        at = (shown, getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
+        for entry in made:
+            entries.setdefault((entry.name, dynamo), entry)
+            roots.append(Root(entry.name, RootKind.explicit, dynamo.fullgraph, *at, how))
+        if not made:
+            roots.append(Root(ast.unparse(node)[:60], RootKind.explicit, dynamo.fullgraph, *at, how, resolved))
+    for target in settings.root:
+        for entry in named(m, target, captured):
+            key = (entry.name, entry.dynamo)
+            if key not in entries:
+                entries[key] = entry
+                roots.append(Root(entry.name, RootKind.named, False, run.shown(entry.module.path), *place(entry.value), "--root"))
+    if settings.roots != "explicit":
+        kind = RootKind.named if settings.roots == "modules" else RootKind.assumed
+        held, assumed = set(), []
+        for module in list(loaded(m)):
+            for cls in module.classes():
+                if "forward" in cls.methods and objects.is_module(m, cls):
+                    assumed.append((module, cls))
+                held |= constructed(cls)
+        assumed.sort(key=lambda pair: pair[1].name in held)  # what nothing else holds comes first
+        for module, cls in assumed:
+            name = f"{module.name}:{cls.qualname}"
+            entry = Entry(name, kind, Instance(Class(cls), None), module, Dynamo(*captured))
+            if not any(e.name == name for e in entries.values()):
+                entries[name, entry.dynamo] = entry
+                roots.append(Root(name, kind, False, run.shown(module.path), cls.node.lineno, cls.node.col_offset + 1, "nn.Module.forward"))
+    return list(entries.values()), roots
+
+
+def loaded(m: Machine) -> Iterator[ModuleDef]:
+    for path in m.project.files:
+        if "torch" in m.project.texts.get(path, ""):
+            module = m.project.module_at(path)
+            if module is not None:
+                yield module
+
+
+def constructed(cls: ClassDef) -> set[str]:
+    """Names of what a class's `__init__` calls: the classes it holds, among others."""
+    init = cls.methods.get("__init__")
+    if init is None:
+        return set()
+    return {
+        n.func.id if isinstance(n.func, ast.Name) else n.func.attr
+        for n in ast.walk(init.node)
+        if isinstance(n, ast.Call) and isinstance(n.func, (ast.Name, ast.Attribute))
+    }
+
+
+def place(value: Value) -> tuple[int, int]:
+    node: ast.AST | None = None
+    match value:
+        case Function(definition=definition):
+            node = definition.node
+        case Instance(cls=cls):
+            node = cls.definition.node
+    return (node.lineno, node.col_offset + 1) if node is not None else (1, 1)  # type: ignore[attr-defined]
+
+
+# Settings in force ---------------------------------------------------------------------------------------------------
+
+
+def captures(m: Machine) -> tuple[bool, bool]:
+    """Whether the project turns capture of scalars and of dynamic shapes on."""
+    found = {"capture_scalar_outputs": False, "capture_dynamic_output_shape_ops": False}
+    for module in loaded(m):
+        if "capture_" not in module.text:
+            continue
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Constant(value=True)) if name in found:
+                    found[name] = True
+    return found["capture_scalar_outputs"], found["capture_dynamic_output_shape_ops"]
+
+
+def in_force(captured: tuple[bool, bool], keywords: dict[str, Value], form: str) -> Dynamo:
+    fullgraph = form == "export" or keywords.get("fullgraph") == Const(True)
+    return Dynamo(captured[0] or fullgraph, captured[1] or fullgraph, fullgraph)
+
+
+# What the code compiles ------------------------------------------------------------------------------------------------
+
+
+def drive(m: Machine, progress: Callable[[str, int, int], None]) -> None:
+    """Interpret, without events, the code that calls torch.compile, so that each call says what it compiles."""
+    pending: list[FunctionDef] = []
+    modules = [module for module in loaded(m) if "compile" in module.text or "torch.export" in module.text]
+    for i, module in enumerate(modules):
+        progress("looking for roots", i, len(modules))
+        driven = [f for f in module.functions() if mentions(f.node)]
+        if not driven and not any(mentions(s) for s in module.tree.body):
+            continue
+        top = m.module_frame(module)
+        statements.block(m, top, module.tree.body)
+        for function in module.functions():
+            if function.cls is not None and any(mentions(d) for d in function.decorators()):
+                objects.decorated(m, top, function)
+        for function in driven:
+            pending.append(function)
+            enter(m, function)
+    wrappers = {f.name for f in pending if f.parameters}
+    if wrappers:
+        for module in loaded(m):
+            if any(name in module.text for name in wrappers):
+                for function in module.functions():
+                    if function not in pending and wrappers & function.loads:
+                        enter(m, function)
+
+
+def enter(m: Machine, function: FunctionDef) -> None:
+    receiver: Value | None = None
+    if function.cls is not None:
+        decorated = objects.decorated(m, m.module_frame(function.module), function)
+        kinds = decorated.wrappers if isinstance(decorated, Function) else ()
+        receiver = None if "static" in kinds else Class(function.cls) if "class" in kinds else Instance(Class(function.cls), None)
+    value = Function(function, receiver)
+    calls.run(m, m.module_frame(function.module), value, calls.root_arguments(m, value, tensors=False), function.node)
+
+
+def mentions(node: ast.AST) -> bool:
+    """Whether a node holds what may be a call of torch.compile or one of its forms."""
+    for n in ast.walk(node):
+        match n:
+            case ast.Attribute(attr="compile" | "optimize" | "export") | ast.Name(id="compile"):
+                return True
+    return False
+
+
+def entries_of(m: Machine, target: Value, module: ModuleDef, kind: RootKind, dynamo: Dynamo) -> Iterator[Entry]:
+    """The roots that a compiled value stands for."""
+    for value in members(target):
+        match value:
+            case Function(definition=definition):
+                yield Entry(name_of(value), kind, value, definition.module, dynamo, inputs_of(m, definition.module, definition.qualname))
+            case Instance(cls=Class(definition=cls)):
+                yield Entry(f"{cls.module.name}:{cls.qualname}", kind, value, cls.module, dynamo, inputs_of(m, cls.module, cls.qualname))
+            case Class(definition=cls) if objects.is_module(m, cls):
+                yield Entry(f"{cls.module.name}:{cls.qualname}", kind, Instance(value, None), cls.module, dynamo, inputs_of(m, cls.module, cls.qualname))
+            case Partial():
+                inner = value.function
+                if isinstance(inner, Function):
+                    yield Entry(name_of(inner), kind, value, inner.definition.module, dynamo)
+            case ExternalInstance(cls=name) if m.facts.canonical(name) in m.facts.modules and holds_project(value):
+                yield Entry(f"{module.name}:{name.rpartition('.')[2]}", kind, value, module, dynamo, inputs_of(m, module, ""))
+            case Bound(receiver=ExternalInstance()):
+                yield Entry(f"{module.name}:{value.qualname}", kind, value, module, dynamo)
+
+
+def holds_project(v: Value) -> bool:
+    match v:
+        case Instance() | Function():
+            return True
+        case ExternalInstance(args=args):
+            return any(holds_project(a) for a in args)
+        case Sequence(items=tuple() as items):
+            return any(holds_project(i) for i in items)
+        case Sequence(item=item):
+            return any(holds_project(i) for i in members(item))
+        case Mapping(items=tuple() as pairs):
+            return any(holds_project(v) for _, v in pairs)
+    return False
+
+
+def name_of(value: Function) -> str:
+    definition = value.definition
+    owner = value.receiver.cls.definition if isinstance(value.receiver, Instance) else None
+    qualname = f"{owner.qualname}.{definition.name}" if owner is not None and definition.cls is not None else definition.qualname
+    return f"{definition.module.name}:{qualname}"
+
+
+# What the user names -----------------------------------------------------------------------------------------------------
+
+
+def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
+    """`FILE.py:QUALNAME` or `MODULE:QUALNAME`."""
+    where, _, qualname = target.rpartition(":")
+    if not where:
+        raise TlintError(f"--root {target}: give it as FILE.py:NAME or MODULE:NAME")
+    module = m.project.module_at(Path(where).resolve()) if where.endswith(".py") else m.project.find(where)
+    if module is None:
+        reason = "has no such file" if where.endswith(".py") else "has no such module"
+        raise TlintError(f"--root {target}: the project at {m.project.root} {reason} as {where}, or it does not parse")
+    top = m.module_frame(module)
+    first, *rest = qualname.split(".")
+    value = module_level(m, module, first)
+    for part in rest:
+        value = objects.get_attribute(m, top, value, part, module.tree)
+    if value is UNKNOWN and first not in module.symbols:
+        near = ", ".join(sorted(n for n, s in module.symbols.items() if isinstance(s, (FunctionDef, ClassDef)))[:8])
+        raise TlintError(f"--root {target}: {module.path.name} defines no {qualname}; it defines {near or 'nothing to compile'}")
+    entries = list(entries_of(m, value, module, RootKind.named, Dynamo(*captured)))
+    inputs = inputs_of(m, module, qualname)
+    return [replace(e, inputs=e.inputs if e.inputs is not None else inputs) for e in entries]
+
+
+def module_level(m: Machine, module: ModuleDef, name: str) -> Value:
+    """A module-level name after the whole module has run, so that `model.step = compile(model.step)` counts."""
+    top = m.module_frame(module)
+    if not top.env:
+        statements.block(m, top, module.tree.body)
+    return top.env.get(name, objects.global_value(m, module, name))
+
+
+def inputs_of(m: Machine, module: ModuleDef, qualname: str) -> tuple[Value, ...] | None:
+    """What `tlint_inputs()` or `get_inputs()` beside a root gives, read statically."""
+    for name in ("tlint_inputs", "get_inputs"):
+        symbol = module.symbols.get(name)
+        if isinstance(symbol, FunctionDef):
+            value = calls.run(m, m.module_frame(module), Function(symbol), {}, symbol.node)
+            for one in members(value):
+                if isinstance(one, Mapping) and one.items is not None:
+                    chosen = [v for k, v in one.items if k in (Const(qualname), Const(qualname.partition(".")[0]))]
+                    one = chosen[0] if chosen else UNKNOWN
+                if isinstance(one, Tensor):
+                    return (certain(one),)
+                if isinstance(one, Sequence) and one.items is not None:
+                    return tuple(certain(i) for i in one.items)
+    return None
+
+
+def certain(v: Value) -> Value:
+    return replace(v, certain=Confidence.certain, origin="input") if isinstance(v, Tensor) else v
+
+
+# Walking -----------------------------------------------------------------------------------------------------------------
+
+
+def walk(m: Machine, entry: Entry) -> None:
+    """Interpret a root as Dynamo would. A `forward` that an earlier root has reached is not entered again by assumption."""
+    frame = Frame(entry.module, None, {}, dynamo=entry.dynamo)
+    value = entry.value
+    if isinstance(value, Instance):
+        name = "__call__" if objects.find_method(m, value.cls.definition, "__call__") is not None else "forward"
+        method = objects.find_method(m, value.cls.definition, name)
+        if method is None:
+            return
+        if entry.kind is RootKind.assumed and method in m.functions:
+            return
+        bound = objects.bound_method(m, method, value)
+        value = bound if isinstance(bound, (Function, Partial)) else Function(method, value)
+    if isinstance(value, Partial):
+        calls.call_value(m, frame, value, entry.inputs or (), (), entry.module.tree)
+        return
+    if not isinstance(value, Function):
+        calls.call_value(m, frame, value, entry.inputs or (Tensor(origin="input", certain=Confidence.likely),), (), entry.module.tree)
+        return
+    value = replace(value, wrappers=tuple(w for w in value.wrappers if w not in ("compile",)))
+    arguments = calls.root_arguments(m, value)
+    if entry.inputs is not None:
+        given = entry.inputs if value.receiver is None else (value.receiver, *entry.inputs)
+        known = calls.bind_arguments(m, frame, value.definition, given, ())
+        arguments = {k: (v if v is not UNKNOWN else arguments.get(k, UNKNOWN)) for k, v in known.items()}
+    calls.run(m, frame, value, arguments, value.definition.node)
+
+
+_ = (External, expressions, library, join, own_nodes)
