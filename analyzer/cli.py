@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -64,12 +65,12 @@ def _with_command(words: list[str]) -> list[str]:
 def check(options: argparse.Namespace) -> int:
     """Look at PATHs and report; with --verify, run the compiler too."""
     cwd = Path.cwd()
-    words, targets = _split_targets(options.words, cwd) if _verifies(options) else (options.words, ())
-    buffer = _standard_input(options, words, cwd)
-    paths = [buffer.path] if buffer else _paths(words)
-    settings = _settings(options, paths, cwd, targets)
-    with _output(settings.output_file) as stream, _progress(settings.quiet) as progress:
-        result = pipeline.run(paths, settings, cwd, progress, buffer)
+    asked = _asked(options, cwd)
+    settings = _settings(options, asked, cwd)
+    with _output(settings.output_file) as stream:
+        with _progress(settings.quiet) as progress:
+            result = pipeline.run(asked.paths, settings, cwd, progress, asked.buffer, asked.errors)
+        buffer = asked.buffer
         sources = {project.display(buffer.path, cwd): buffer.text} if buffer else {}
         report.write(result, settings, stream, sources=sources)
     for error in result.errors:
@@ -80,15 +81,17 @@ def check(options: argparse.Namespace) -> int:
 def roots(options: argparse.Namespace) -> int:
     """List the compile roots of a project."""
     cwd = Path.cwd()
-    paths = _paths(options.words)
-    settings = _settings(options, paths, cwd, ())
+    asked = _asked(options, cwd)
+    settings = _settings(options, asked, cwd)
     with _progress(settings.quiet) as progress:
-        found = pipeline.roots(paths, settings, cwd, progress)
+        found = pipeline.roots(asked.paths, settings, cwd, progress)
     for root in found:
         how = f"{root.kind.name}, {root.how}" + (", fullgraph" if root.fullgraph else "")
         unresolved = "" if root.resolved else ", unresolved"
         print(f"{root.path}:{root.line}:{root.column}: {root.name} ({how}{unresolved})")
-    return 0
+    for error in asked.errors:
+        print(f"tlint: error: {error}", file=sys.stderr)
+    return 2 if asked.errors else 0
 
 
 def rules(options: argparse.Namespace) -> int:
@@ -109,29 +112,47 @@ COMMANDS = {"check": check, "verify": check, "roots": roots, "rules": rules, "ex
 # What is asked for --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line names: PATHs and TARGETs, and what of them is not there."""
+
+    paths: tuple[Path, ...]
+    targets: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    buffer: source.Source | None = None
+
+
+def _asked(options: argparse.Namespace, cwd: Path) -> Asked:
+    if "-" in options.words:
+        buffer = _standard_input(options, cwd)
+        return Asked((buffer.path,), buffer=buffer)
+    paths: list[str] = []
+    targets: list[str] = []
+    errors: list[str] = []
+    for word in options.words:
+        if Path(word).exists() and not (options.command == "verify" and Path(word).is_file()):
+            paths.append(word)
+            continue
+        file = _target_file(word, cwd) if _verifies(options) else word
+        if file and not Path(file).exists():
+            errors.append(f"{file}: no such file or folder{_hint(word)}")
+            continue
+        targets.append(word)
+        paths += [file] if file else []
+    if errors and not (paths or targets):
+        raise TlintError("\n".join(errors))
+    return Asked(tuple(map(Path, paths or ["."])), tuple(targets), tuple(errors))
+
+
 def _verifies(options: argparse.Namespace) -> bool:
     return options.command == "verify" or getattr(options, "verify", False)
 
 
-def _split_targets(words: Sequence[str], cwd: Path) -> tuple[list[str], tuple[str, ...]]:
-    """PATHs to look at and TARGETs to verify. A folder is a PATH; a target stands for the file that it names."""
-    paths, targets = [], []
-    for word in words:
-        if Path(word).is_dir() or word == "-":
-            paths.append(word)
-            continue
-        targets.append(word)
-        file = _target_file(word, cwd)
-        if file:
-            paths.append(file)
-    return paths, tuple(targets)
-
-
 def _target_file(target: str, cwd: Path) -> str | None:
-    """The file that a TARGET names, if it names one: by its path, or as a module below the working directory."""
+    """The file that a TARGET names, by its path or as a module of the project. None: another stage has to find it."""
     place, separator, _ = target.rpartition(":")
     place = place if separator else target
-    if place.endswith(".py"):
+    if place.endswith(".py") or "/" in place:
         return place
     module = Path(*place.split("."))
     candidates = [
@@ -140,13 +161,6 @@ def _target_file(target: str, cwd: Path) -> str | None:
         for file in (module.with_suffix(".py"), module / "__init__.py")
     ]
     return next((str(file) for file in candidates if separator and (cwd / file).is_file()), None)
-
-
-def _paths(words: Sequence[str]) -> list[Path]:
-    for word in words:
-        if not Path(word).exists():
-            raise TlintError(f"{word}: no such file or folder{_hint(word)}")
-    return [Path(word) for word in words] or [Path(".")]
 
 
 def _hint(word: str) -> str:
@@ -160,26 +174,24 @@ def _hint(word: str) -> str:
     return ""
 
 
-def _standard_input(options: argparse.Namespace, words: Sequence[str], cwd: Path) -> source.Source | None:
-    if "-" not in words:
-        return None
-    if len(words) > 1:
+def _standard_input(options: argparse.Namespace, cwd: Path) -> source.Source:
+    if len(options.words) > 1:
         raise TlintError("`-` stands for standard input and goes with no other PATH")
     if _verifies(options):
         raise TlintError("standard input cannot be verified: save it to a file")
     return source.decode(cwd / options.stdin_filename, sys.stdin.buffer.read())
 
 
-def _settings(options: argparse.Namespace, paths: Sequence[Path], cwd: Path, targets: Sequence[str]) -> Settings:
+def _settings(options: argparse.Namespace, asked: Asked, cwd: Path) -> Settings:
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(options).items()}
     overrides: dict[str, Any] = {name: value for name, value in given.items() if name in config.NAMES}
     if _verifies(options):
         overrides["verify"] = True
-    if targets:
-        overrides["targets"] = tuple(targets)
-        named = tuple(target for target in targets if not target.endswith(".py"))
+    if asked.targets:
+        overrides["targets"] = asked.targets
+        named = tuple(target for target in asked.targets if not target.endswith(".py"))
         overrides["root"] = (*overrides.get("root", ()), *named)
-    return config.load(project.find_root(paths, cwd), overrides)
+    return config.load(project.find_root(asked.paths, cwd), overrides)
 
 
 # What is said -------------------------------------------------------------------------------------------------------
@@ -244,7 +256,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tlint {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands", prog="tlint")
     for name, (words, help_text) in {
         "check": ("PATH", "look at files and folders (default: the working directory)"),
         "verify": ("TARGET", "the same, and prove it with the compiler: check --verify"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.table import Table
 
 from tlint import rules
 from tlint.analyzer import facts
@@ -18,10 +18,12 @@ from tlint.rules.base import Rule
 
 def list_rules(console: Console) -> None:
     """One line a rule."""
-    table = Table.grid(padding=(0, 2))
-    for rule in rules.load().values():
-        table.add_row(rule.code, rule.name, summary(rule), "" if rule.status == "stable" else rule.status)
-    console.print(table)
+    known = rules.load().values()
+    width = max(len(rule.name) for rule in known)
+    for rule in known:
+        preview = "" if rule.status == "stable" else f" ({rule.status})"
+        line = f"{rule.code}  {rule.name:{width}}  {summary(rule)}{preview}"
+        console.print(line, markup=False, emoji=False, soft_wrap=True)
 
 
 def explain(subject: str, console: Console) -> None:
@@ -44,7 +46,7 @@ def summary(rule: Rule) -> str:
     return (inspect.getdoc(rule) or "").partition("\n")[0]
 
 
-def _graph_break(gb_id: str, known: dict[str, Rule]) -> str:
+def _graph_break(gb_id: str, known: Mapping[str, Rule]) -> str:
     for version in reversed(facts.versions()):
         entry = facts.load(version).registry.get(gb_id)
         if entry:

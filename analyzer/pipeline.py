@@ -26,20 +26,24 @@ def run(
     cwd: Path,
     progress: Progress | None = None,
     buffer: Source | None = None,
+    errors: Sequence[str] = (),
 ) -> Report:
-    """Look at PATHs, and verify if the settings say so. `buffer` is the text of one of them, given in its place."""
+    """Look at PATHs, and verify if the settings say so.
+
+    `buffer` is the text of one of them, given in its place. `errors` is what was asked for and is not there.
+    """
     known = rules.load()
     chosen = selection.choose(known, rules.aliases, settings)
     workspace = project.open_workspace(paths, settings, cwd, buffer)
 
     analysis = engine.analyze(workspace, settings, progress)
-    findings, verified, errors = analysis.findings, (), ()
+    findings, verified = analysis.findings, ()
     if settings.verify:
         asked = settings.verify_settings.targets
-        requests, errors = targets.discover(workspace, analysis.roots, asked)
+        requests, missing = targets.discover(workspace, analysis.roots, asked)
         observations = runner.run(requests, settings.verify_settings, workspace.python, workspace.cwd, progress)
         findings, verified = judge.judge(findings, observations, workspace.root)
-        errors = (*errors, *_failures(verified if asked else ()))
+        errors = (*errors, *missing, *_failures(verified if asked else ()))
 
     findings = tuple(finding for finding in findings if finding.code in chosen)
     names = {**rules.aliases, **{key: rule.code for rule in known.values() for key in (rule.code, rule.name)}}
@@ -52,6 +56,7 @@ def run(
         project=str(workspace.root),
         target_torch=workspace.target_torch,
         target_torch_source=workspace.target_torch_source,
+        target_torch_origin=workspace.torch.origin,
         rules={code: _describe(known[code]) for code in sorted({finding.code for finding in shown})},
         findings=shown,
         targets=verified,
@@ -61,7 +66,6 @@ def run(
         exit_code=_exit_code(shown, errors, Severity[settings.fail_on]),
         hidden=len(findings) - len(shown),
         errors=tuple(errors),
-        target_torch_origin=workspace.torch.origin,
     )
 
 

@@ -102,8 +102,9 @@ def open_workspace(
     """Find everything a run needs to know before it reads a line. `buffer` is a file given by its text."""
     cwd = cwd.resolve()
     asked = tuple(dict.fromkeys(cwd / path for path in paths))  # not resolved: people see the names they typed
-    for path in asked:
-        _demand(path, buffer)
+    missing = [path for path in asked if not path.exists() and not (buffer and path == buffer.path)]
+    if missing:
+        raise TlintError(f"{missing[0]}: no such file or folder")
     root = find_root(asked, cwd)
     exclude = _Ignore(root, pathspec.GitIgnoreSpec.from_lines(settings.exclude))
     reported = frozenset(file for path in asked for file in _below(path, root, exclude))
@@ -135,15 +136,6 @@ def _common(paths: Sequence[Path], cwd: Path) -> Path:
 def _is_project(folder: Path) -> bool:
     # A home folder kept in git is no project: it would be walked as a whole.
     return config.table(folder) is not None or ((folder / ".git").exists() and folder != Path.home())
-
-
-def _demand(path: Path, buffer: source.Source | None) -> None:
-    if buffer is not None and path == buffer.path:
-        return
-    if not path.exists():
-        raise TlintError(f"{path}: no such file or folder")
-    if not os.access(path, os.R_OK):
-        raise TlintError(f"{path}: permission denied")
 
 
 def _project_files(root: Path, paths: Iterable[Path], exclude: _Ignore) -> Iterator[Path]:
@@ -268,7 +260,8 @@ def find_torch(settings: Settings, root: Path, python: str | None) -> TargetTorc
         return _nearest(version, "lock", file.name)
     installed = _installed_torch(Path(python)) if python else None
     if python and installed:
-        return _nearest(installed, "environment", python)
+        environment = Path(python).parent.parent
+        return _nearest(installed, "environment", display(environment, root))
     return TargetTorch((facts.versions()[-1],), "newest", "the newest known")
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from reports import validate
 
 
 @dataclass(frozen=True)
@@ -26,20 +23,7 @@ class Result:
     @property
     def report(self) -> dict[str, Any]:
         """The JSON report on standard output, which has to follow its schema."""
-        report = json.loads(self.out)
-        validate(report)
-        return report
-
-
-@functools.cache
-def _validator() -> jsonschema.Draft202012Validator:
-    schema = json.loads(resources.files("tlint.analyzer.report").joinpath("schema.json").read_text("utf-8"))
-    return jsonschema.Draft202012Validator(schema)
-
-
-def validate(report: Mapping[str, Any]) -> None:
-    """Fail unless a report follows the schema that is published with it."""
-    _validator().validate(report)
+        return validate(self.out)
 
 
 @pytest.fixture

@@ -42,7 +42,12 @@ def test_the_version_stands_once() -> None:
 def test_bare_imports_of_our_folders_are_banned(tmp_path: Path) -> None:
     """From the root of the repository they would succeed, as second copies."""
     config = str(ROOT / "pyproject.toml")
-    for statement in ("import rules", "from analyzer import model", "import compiler.judge", "from rules.base import Rule"):
+    for statement in (
+        "import rules",
+        "from analyzer import model",
+        "import compiler.judge",
+        "from rules.base import Rule",
+    ):
         ruff = [sys.executable, "-m", "ruff", "check", "--config", config, "--select", "TID251", "--no-cache", "-"]
         assert b"TID251" in subprocess.run(ruff, input=f"{statement}\n".encode(), capture_output=True).stdout, statement
         ruff_on_ours = subprocess.run(ruff, input=b"from tlint.rules import base\n", capture_output=True)

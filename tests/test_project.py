@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -207,7 +206,7 @@ def test_an_interpreter_that_is_none(project: Project) -> None:
 
 def torch_of(root: Path, **settings: object) -> tuple[tuple[str, ...], str, str]:
     found = open_(root, settings=Settings(**settings)).torch  # type: ignore[arg-type]
-    return found.versions, found.source, os.path.relpath(found.origin, root) if "/" in found.origin else found.origin
+    return found.versions, found.source, found.origin
 
 
 LOCKS = {
@@ -235,8 +234,8 @@ def test_what_is_no_pin(project: Project, text: str) -> None:
 
 def test_the_order_of_sources(project: Project) -> None:
     root = project({"tlint.toml": ""})
-    python = environment(root, ".venv", "2.9.0+cpu")
-    assert torch_of(root) == (("2.9",), "environment", os.path.relpath(python, root))
+    environment(root, ".venv", "2.9.0+cpu")
+    assert torch_of(root) == (("2.9",), "environment", ".venv")
     project({"uv.lock": LOCKS["uv.lock"]})
     assert torch_of(root)[1:] == ("lock", "uv.lock")
     assert torch_of(root, target_torch=("2.14", "2.9"))[:2] == (("2.14", "2.9"), "config")

@@ -1,0 +1,368 @@
+"""The command line: commands, options, exit codes, and what it says to a person who asks for the wrong thing."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Result
+
+from tlint import __version__, rules
+from tlint.analyzer import cli, facts, pipeline
+from tlint.analyzer.config import Settings
+from tlint.analyzer.model import Report
+
+Project = Callable[..., Path]
+Tlint = Callable[..., Result]
+
+BREAKS = """\
+import torch
+
+
+@torch.compile
+def step(x: torch.Tensor) -> float:
+    print("a step")
+    return x.sum().item()
+"""
+
+
+def found(result: Result) -> list[tuple[str, str, int]]:
+    return [(finding["code"], finding["path"], finding["line"]) for finding in result.report["findings"]]
+
+
+# Commands
+
+
+def test_check_is_implied(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS})
+    expected = [("TL111", "m.py", 6), ("TL101", "m.py", 7)]
+    for words in (["check", "m.py"], ["m.py"], ["."], []):
+        result = tlint(*words, "--output-format", "json")
+        assert (result.code, found(result)) == (1, expected), words
+
+
+def test_a_folder_that_is_called_like_a_command(project: Project, tlint: Tlint) -> None:
+    project({"rules/m.py": BREAKS})
+    assert "tensor-to-python" in tlint("rules").out
+    for words in (["./rules"], ["check", "rules"]):
+        assert found(tlint(*words, "--output-format", "json"))[0][1] == "rules/m.py"
+
+
+def test_version_and_help(tlint: Tlint) -> None:
+    assert tlint("--version") == Result(0, f"tlint {__version__}\n", "")
+    assert "tlint COMMAND --help" in tlint("--help").out
+    for command in cli.COMMANDS:
+        assert f"tlint {command}" in tlint(command, "--help").out
+
+
+def test_rules_lists_every_rule(tlint: Tlint) -> None:
+    lines = tlint("rules").out.splitlines()
+    assert [line.split()[:2] for line in lines] == [[code, rule.name] for code, rule in rules.load().items()]
+
+
+@pytest.mark.parametrize("subject", ["TL101", "tl101", "tensor-to-python"])
+def test_explain_a_rule(tlint: Tlint, subject: str) -> None:
+    result = tlint("explain", subject)
+    assert result.code == 0
+    assert result.out.startswith("# TL101 tensor-to-python\n")
+    assert "Bad" in result.out
+
+
+def test_explain_every_graph_break(tlint: Tlint) -> None:
+    registry = facts.load(facts.versions()[-1]).registry
+    assert len(registry) > 100
+    for gb_id, entry in registry.items():
+        result = tlint("explain", gb_id)
+        assert result.code == 0
+        assert result.out.startswith(f"# {gb_id} {entry['gb_type']}")
+
+
+def test_explain_names_the_rule_that_finds_a_graph_break(tlint: Tlint) -> None:
+    [gb_id] = (
+        gb_id
+        for gb_id, entry in facts.load(facts.versions()[-1]).registry.items()
+        if entry["gb_type"] == "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+    )
+    assert "TL101 tensor-to-python" in tlint("explain", gb_id).out
+
+
+@pytest.mark.parametrize(
+    ("subject", "says"),
+    [("tensor-to-pyton", "did you mean 'tensor-to-python'"), ("zzz", "`tlint rules` lists them"), ("GB9999", "GB9999")],
+)
+def test_explain_something_unknown(tlint: Tlint, subject: str, says: str) -> None:
+    result = tlint("explain", subject)
+    assert result.code == 2
+    assert says in result.err
+
+
+def test_roots(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS})
+    result = tlint("roots")
+    assert result.code == 0
+    assert result.out.startswith("m.py:")
+    assert "m:step (explicit, " in result.out
+
+
+# Exit codes
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], 1),
+        (["--fail-on", "info"], 1),
+        (["--fail-on", "error"], 0),
+        (["--select", "TL4"], 0),
+        (["--select", "TL101"], 1),
+        (["--ignore", "TL1"], 0),
+        (["--ignore", "tensor-to-python,logging-call"], 0),
+    ],
+)
+def test_exit_codes(project: Project, tlint: Tlint, options: list[str], code: int) -> None:
+    project({"m.py": BREAKS})
+    result = tlint("m.py", "--output-format", "json", *options)
+    assert (result.code, result.report["summary"]["exit_code"]) == (code, code)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nowhere.py"], "nowhere.py: no such file or folder"),
+        (["chekc"], "did you mean `tlint check`?"),
+        (["-q", "verify"], "a command comes first: `tlint verify ...`"),
+        (["m.py:step"], "`tlint verify m.py:step`, or --root m.py:step"),
+        (["m.py", "--select", "tensor-to-pyton"], "did you mean 'tensor-to-python'?"),
+        (["m.py", "--ignore", "ZZ1"], "no rule is called 'ZZ1'"),
+        (["m.py", "--target-torch", "1.0"], "known are"),
+        (["m.py", "--python", "nowhere"], "nowhere: no Python interpreter"),
+        (["m.py", "--output-file", "no/such/report"], "--output-file no/such/report"),
+        (["m.py", "--fail-on", "never"], "invalid choice: 'never'"),
+        (["m.py", "--outputformat", "json"], "unrecognized arguments"),
+        (["m.py", "--verify", "--memory", "lots"], "must be a size like 8GiB"),
+        (["m.py", "--verify", "--jobs", "0"], "jobs must be more than zero"),
+        (["-", "m.py"], "goes with no other PATH"),
+        (["-", "--verify"], "standard input cannot be verified"),
+        (["explain"], "the following arguments are required"),
+    ],
+)
+def test_what_cannot_be_done_says_why(project: Project, tlint: Tlint, words: list[str], says: str) -> None:
+    project({"m.py": BREAKS})
+    result = tlint(*words)
+    assert (result.code, result.out) == (2, "")
+    assert says in result.err
+    assert "Traceback" not in result.err
+
+
+def test_what_is_missing_does_not_hide_the_rest(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS})
+    result = tlint("nowhere.py", "m.py", "--output-format", "json")
+    assert (result.code, result.report["summary"]["exit_code"], len(found(result))) == (2, 2, 2)
+    assert result.err == "tlint: error: nowhere.py: no such file or folder\n"
+    assert tlint("roots", "nowhere.py", "m.py").code == 2
+
+
+def test_a_mistake_in_the_configuration(project: Project, tlint: Tlint) -> None:
+    root = project({"m.py": BREAKS, "tlint.toml": "selct = []"})
+    result = tlint("m.py")
+    assert result.code == 2
+    assert f"{root / 'tlint.toml'}: unknown key selct: did you mean 'select'?" in result.err
+
+
+def test_an_empty_folder_is_a_notice(project: Project, tlint: Tlint) -> None:
+    project({"empty/notes.txt": ""})
+    result = tlint("empty")
+    assert result.code == 0
+    assert "no Python files below empty" in result.err
+    assert not tlint("empty", "-q").err
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"def f(:\n    pass\n", 1),
+        (b"x = 1\n  y = 2\n", 2),
+        (b"\x7fELF\x02\x01\x01\x00\x00", 1),
+        (b"x = 1\ny = '\xe9'\n", 2),
+        (b"# coding: klingon\n", 1),
+        (b"(" * 5000, 1),
+    ],
+)
+def test_what_does_not_parse_is_a_finding(project: Project, tlint: Tlint, data: bytes, line: int) -> None:
+    project({"bad.py": data, "good.py": BREAKS})
+    result = tlint("--output-format", "json", "--select", "TL101")
+    assert result.code == 1
+    assert found(result) == [("TL902", "bad.py", line), ("TL101", "good.py", 7)]
+
+
+def test_what_can_be_read_is_read(project: Project, tlint: Tlint) -> None:
+    text = "# -*- coding: latin-1 -*-\n# \xe9\n" + BREAKS
+    project({"m.py": text.encode("latin-1"), "n.py": ("\ufeff" + BREAKS.replace("\n", "\r\n")).encode()})
+    expected = [("TL111", "m.py", 8), ("TL101", "m.py", 9), ("TL111", "n.py", 6), ("TL101", "n.py", 7)]
+    assert found(tlint("--output-format", "json")) == expected
+
+
+def test_a_loop_of_links(project: Project, tlint: Tlint) -> None:
+    root = project({"a/m.py": BREAKS})
+    (root / "a" / "again").symlink_to(root, target_is_directory=True)
+    assert len(found(tlint("--output-format", "json", "--select", "TL101"))) == 1
+
+
+def test_a_bug_of_ours_is_not_taken_for_findings(
+    project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Report:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(pipeline, "run", fail)
+    project({"m.py": BREAKS})
+    result = tlint("m.py")
+    assert result.code == 2
+    assert "RuntimeError: a bug" in result.err
+
+
+def test_a_reader_that_has_enough(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "tlint", "rules"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+# What is reported
+
+
+def test_only_what_is_below_the_paths_is_reported(project: Project, tlint: Tlint) -> None:
+    project({"tlint.toml": "", "a/m.py": BREAKS, "b/n.py": BREAKS})
+    assert {path for _, path, _ in found(tlint("a", "--output-format", "json"))} == {"a/m.py"}
+
+
+def test_selectors(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS})
+
+    def codes(*options: str) -> list[str]:
+        return [code for code, _, _ in found(tlint("m.py", "--output-format", "json", *options))]
+
+    assert codes() == ["TL111", "TL101"]
+    assert codes("--select", "TL11") == ["TL111"]
+    assert codes("--select", "TL4", "--extend-select", "logging-call") == ["TL111"]
+    assert codes("--select", "TL101,TL111", "--ignore", "TL1") == ["TL111", "TL101"]
+    assert codes("--select", "ALL", "--ignore", "TL10") == ["TL111"]
+
+
+def test_the_configuration_selects(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS, "pyproject.toml": '[tool.tlint]\nignore = ["logging-call"]\n'})
+    assert [code for code, _, _ in found(tlint("m.py", "--output-format", "json"))] == ["TL101"]
+
+
+def test_a_suppressed_finding_does_not_fail(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS.replace(".item()", ".item()  # tlint: ignore[tensor-to-python] the last step only")})
+    result = tlint("m.py", "--output-format", "json", "--select", "TL101")
+    [finding] = result.report["findings"]
+    assert (result.code, finding["state"], finding["reason"]) == (0, "suppressed", "the last step only")
+
+
+def test_standard_input(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    project({"src/m.py": "old = 1\n"})
+    for words, name in (([], "stdin.py"), (["--stdin-filename", "src/m.py"], "src/m.py")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BREAKS.encode())))
+        result = tlint("-", *words, "--output-format", "json")
+        assert (result.code, found(result)) == (1, [("TL111", name, 6), ("TL101", name, 7)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BREAKS.encode())))
+        assert "return x.sum().item()" in tlint("-", *words).out
+
+
+def test_output_file(project: Project, tlint: Tlint) -> None:
+    root = project({"m.py": BREAKS})
+    assert tlint("m.py", "--output-format", "json", "--output-file", "report.json") == Result(1, "", "")
+    assert json.loads((root / "report.json").read_text())["summary"]["findings"] == 2
+
+
+def test_formats_for_people(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS})
+    assert tlint("m.py", "--output-format", "concise").out.splitlines()[1].startswith("m.py:7:12: TL101")
+    assert "1  TL101  tensor-to-python" in tlint("m.py", "--statistics").out
+    assert "1 root, 1 function, 1 file, torch " in tlint("m.py").out
+
+
+def test_colour(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    project({"m.py": BREAKS})
+    monkeypatch.setenv("FORCE_COLOR", "")
+    monkeypatch.setenv("NO_COLOR", "")
+    assert "\x1b" not in tlint("m.py").out
+    assert "\x1b" in tlint("m.py", "--color", "always").out
+    assert "\x1b" not in tlint("m.py", "--color", "never").out
+
+
+def test_verbose_says_what_was_found_out(project: Project, tlint: Tlint) -> None:
+    root = project({"m.py": BREAKS, "uv.lock": '[[package]]\nname = "torch"\nversion = "2.13.0"\n'})
+    notices = tlint("m.py", "-v").err
+    assert f"project {root}: 1 Python files" in notices
+    assert "torch 2.13 from uv.lock" in notices
+    assert not tlint("m.py").err
+
+
+# What verify asks for
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[list[str], Settings]]:
+    """The PATHs and settings of the last run, of which nothing is carried out."""
+    runs: list[tuple[Any, ...]] = []
+
+    def record(*arguments: Any) -> Report:
+        runs.append(arguments)
+        return Report("", ("2.13",), "newest", {}, (), (), (), 0, 0)
+
+    monkeypatch.setattr(pipeline, "run", record)
+    return lambda: ([path.as_posix() for path in runs[-1][0]], runs[-1][1])
+
+
+@pytest.mark.parametrize(
+    ("words", "paths", "targets", "roots"),
+    [
+        (["verify"], ["."], (), ()),
+        (["verify", "src"], ["src"], (), ()),
+        (["verify", "m.py"], ["m.py"], ("m.py",), ()),
+        (["verify", "m.py:step"], ["m.py"], ("m.py:step",), ("m.py:step",)),
+        (["verify", "a.b:Net", "src"], ["src/a/b.py", "src"], ("a.b:Net",), ("a.b:Net",)),
+        (["verify", "m:step"], ["m.py"], ("m:step",), ("m:step",)),
+        (["verify", "Net"], ["."], ("Net",), ("Net",)),
+        (["check", "--verify", "m.py:step"], ["m.py"], ("m.py:step",), ("m.py:step",)),
+        (["check", "--verify", "src"], ["src"], (), ()),
+        (["check", "--verify", "m.py"], ["m.py"], (), ()),
+    ],
+)
+def test_targets(
+    project: Project,
+    tlint: Tlint,
+    asked: Callable[[], tuple[list[str], Settings]],
+    words: list[str],
+    paths: list[str],
+    targets: tuple[str, ...],
+    roots: tuple[str, ...],
+) -> None:
+    project({"m.py": "", "src/a/b.py": "", "src/a/__init__.py": ""})
+    assert tlint(*words).code == 0
+    got, settings = asked()
+    assert (got, settings.verify_settings.targets, settings.root) == (paths, targets, roots)
+    assert settings.verify is True
+
+
+def test_limits(project: Project, tlint: Tlint, asked: Callable[[], tuple[list[str], Settings]]) -> None:
+    project({"m.py": ""})
+    options = "--gpu a100,h100 --gpu b200 --timeout 5 --memory 1GiB --jobs 2 --train --mode reduce-overhead"
+    assert tlint("verify", "m.py", *options.split()).code == 0
+    verify = asked()[1].verify_settings
+    assert (verify.gpus, verify.timeout, verify.memory) == (("a100", "h100", "b200"), 5.0, 2**30)
+    assert (verify.jobs, verify.train, verify.mode) == (2, True, "reduce-overhead")
+    assert tlint("verify", "m.py", "--eval").code == 0
+    assert asked()[1].verify_settings.train is False
+    assert tlint("verify", "m.py", "--eval", "--train").code == 2
