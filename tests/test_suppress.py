@@ -341,39 +341,9 @@ def test_what_is_not_active_stays_as_it_is_and_uses_the_comment() -> None:
 
 
 def test_random_text_never_fails() -> None:
-    """Whatever the text, no finding is lost."""
-    pieces = [
-        "# tlint: ignore[TL101]",
-        "# tlint: file-ignore",
-        "x.item()",
-        "print",
-        "\n",
-        "\n\n",
-        "    ",
-        "\t",
-        '"""',
-        "'",
-    ]
-    pieces += [
-        "(",
-        ")",
-        "[",
-        "@g",
-        "def f():",
-        "\\\n",
-        "if a:",
-        "é",
-        "\0",
-        "\f",
-        "$",
-        "0x",
-        "f'{",
-        "}",
-        ":",
-        ";",
-        "\r",
-        " ",
-    ]
+    """Whatever the text, no finding is lost. (`source.read` lets no NUL pass: on those CPython's tokenizer fails.)"""
+    pieces = ["# tlint: ignore[TL101]", "# tlint: file-ignore", "x.item()", "print", "@g", "def f():", "if a:", "f'{"]
+    pieces += [*"\n\n\n\t\f\r  '()[]{}:;$é", '"""', "\\\n", "0x", "    "]
     for seed in range(300):
         chosen = random.Random(seed)
         text = "".join(chosen.choice(pieces) for _ in range(chosen.randrange(40)))

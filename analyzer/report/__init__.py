@@ -57,7 +57,7 @@ class Sources:
         self.lines = {path: split(content) for path, content in texts.items()}
 
     def __call__(self, path: str) -> list[str]:
-        """The lines, without their ends. None where the file cannot be read: its finding says so, and stands without."""
+        """The lines, without their ends. None where the file cannot be read: its finding (TL902) stands without."""
         if path not in self.lines:
             try:
                 self.lines[path] = split(source.read(Path(path)).text)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tlint.analyzer.model import Finding, Report, Status
-from tlint.analyzer.report.summary import fold
+from tlint.analyzer.report.frame import visible
+from tlint.analyzer.report.summary import flat, fold
 
 
 def render(report: Report) -> str:
@@ -15,4 +16,4 @@ def line(finding: Finding) -> str:
     place = f"{finding.path}:{finding.span.line}:{finding.span.column}"
     status = finding.verdict.status
     verdict = "" if status is Status.not_run and not finding.verdict.reason else f" [{status.value.replace('_', ' ')}]"
-    return f"{place}: {finding.code}[{finding.name}] {' '.join(finding.message.split())}{verdict}"
+    return visible(f"{place}: {finding.code}[{finding.name}] {flat(finding.message)}{verdict}")

@@ -33,17 +33,23 @@ def frame(lines: Sequence[str], span: Span, room: int, cut: str) -> Iterator[tup
         code = "".join(shown).rstrip()
         if shift is None:
             shift = slide(max(cell_len(code), right), left, right, room)
-        visible = min(right, shift + room) - max(left, shift) if code else 0
-        yield str(number), window(code, shift, room, cut), " " * max(left - shift, 0) + "^" * visible if visible > 0 else ""
+        length = min(right, shift + room) - max(left, shift) if code else 0
+        carets = " " * max(left - shift, 0) + "^" * length if length > 0 else ""
+        yield str(number), window(code, shift, room, cut), carets
 
 
 def characters(line: str) -> Iterator[str]:
-    """What each character is shown as. An escape sequence in the source must not reach the terminal."""
+    """What each character is shown as."""
     cell = 0
     for character in line:
-        shown = " " * (TAB - cell % TAB) if character == "\t" else character if character.isprintable() else "\ufffd"
+        shown = " " * (TAB - cell % TAB) if character == "\t" else visible(character)
         cell += cell_len(shown)
         yield shown
+
+
+def visible(text: str) -> str:
+    """The text without what would steer the terminal: source code may hold escape sequences, or turn its direction."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def slide(total: int, left: int, right: int, room: int) -> int:
@@ -55,10 +61,10 @@ def window(text: str, shift: int, room: int, cut: str) -> str:
     """The cells from `shift` to `shift + room`; the outermost are `cut` where the text goes on."""
     before, after = (cut if shift else ""), (cut if cell_len(text) > shift + room else "")
     first, last = shift + len(before), shift + room - len(after)
-    visible, cell = [], 0
+    inner, cell = [], 0
     for character in text:
         width = cell_len(character)
         inside = min(cell + width, last) - max(cell, first)
-        visible.append(character if inside == width else " " * inside)  # Half of a wide character is a space.
+        inner.append(character if inside == width else " " * inside)  # Half of a wide character is a space.
         cell += width
-    return before + "".join(visible) + after
+    return before + "".join(inner) + after

@@ -25,6 +25,11 @@ def only_assumed(finding: Finding) -> bool:
     return bool(finding.paths) and all(path.kind is RootKind.assumed for path in finding.paths)
 
 
+def flat(text: str) -> str:
+    """Text from a rule, the user's program or the compiler, in one line."""
+    return " ".join(text.split())
+
+
 def plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

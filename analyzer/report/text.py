@@ -12,8 +12,8 @@ from rich.style import Style
 from rich.text import Text
 
 from tlint.analyzer.model import Confidence, Finding, Fix, Report, RootKind, RootPath, Severity, Status, Target
-from tlint.analyzer.report.frame import characters, frame
-from tlint.analyzer.report.summary import fold, found, left_out, looked_at, plural
+from tlint.analyzer.report.frame import frame, visible, window
+from tlint.analyzer.report.summary import flat, fold, found, left_out, looked_at, plural
 
 WIDEST = 120
 NARROWEST = 40
@@ -21,9 +21,9 @@ NARROWEST = 40
 SEVERITIES = {Severity.error: "bold red", Severity.warning: "bold yellow", Severity.info: "bold cyan"}
 VERDICTS = {Status.confirmed: "bold red", Status.refuted: "bold green"}
 STATUSES = {"fullgraph": "bold green", "intended_breaks": "bold green", "skipped": "bold yellow"}
+FAILED_STATUSES = ("error", "timeout", "skipped")
 FAILED = "bold red"
 GUTTER = "blue"
-QUIET = "dim"
 
 # Of a longer way from the root, the first call and the last ones are shown.
 LONGEST_WAY = 4
@@ -53,12 +53,13 @@ class Page:
     def line(self, *parts: str | Text | tuple[str, str | Style]) -> None:
         self.console.print(Text.assemble(*parts), soft_wrap=True)
 
-    def paragraph(self, text: Text, first: str = "", rest: str = "") -> None:
+    def paragraph(self, text: Text, first: str = "", rest: str = "", style: str = GUTTER) -> None:
         """Write text in lines between words, `first` before the first line and `rest` before the others."""
         room = self.width - max(len(first), len(rest))
+        text.plain = visible(text.plain)
         for number, line in enumerate(text.divide(breaks(text.plain, room))):
             line.rstrip()
-            self.line((rest if number else first, GUTTER), line)
+            self.line((rest if number else first, style), line)
 
 
 def breaks(text: str, room: int) -> list[int]:
@@ -72,11 +73,6 @@ def breaks(text: str, room: int) -> list[int]:
     return offsets
 
 
-def printable(text: str) -> str:
-    """Text from the user's program or the compiler in one line, without what would steer the terminal."""
-    return "".join(characters(" ".join(text.split())))
-
-
 def render(
     report: Report,
     console: Console,
@@ -85,7 +81,7 @@ def render(
     remedies: Mapping[str, str],
     min_confidence: str,
 ) -> None:
-    """Write the report. `sources` gives the lines of a file (none if it cannot be read), `remedies` the help by code."""
+    """Write the report. `sources` gives the lines of a file (none if it cannot be read), `remedies` help by code."""
     page = Page(console, report, sources, remedies)
     shown, folded = fold(report)
     explained: set[str] = set()
@@ -99,16 +95,17 @@ def render(
     if report.targets:
         write_targets(page)
         page.line()
-    for sentence in (found(report, shown), *left_out(report, folded, min_confidence), looked_at(report)):
-        page.paragraph(Text(sentence), rest="  ")
+    for sentence in (found(report, shown), " ".join(left_out(report, folded, min_confidence)), looked_at(report)):
+        if sentence:
+            page.paragraph(Text(sentence), rest="  ")
 
 
 # A finding ------------------------------------------------------------------------------------------------------------
 
 
 def write_finding(page: Page, finding: Finding, *, explain: bool) -> None:
-    write_header(page, finding, finding.severity.name, SEVERITIES[finding.severity])
     style = SEVERITIES[finding.severity]
+    write_header(page, finding, finding.severity.name, style)
     margin = len(str(finding.span.end_line))
     for gutter, code, carets in frame(page.lines(finding.path), finding.span, page.width - margin - 3, page.cut):
         page.line((f"{gutter:>{margin}} | ", GUTTER), code)
@@ -116,22 +113,27 @@ def write_finding(page: Page, finding: Finding, *, explain: bool) -> None:
             page.line((" " * margin + " | ", GUTTER), (carets, style))
     for note in notes(page, finding, explain):
         page.paragraph(note, " " * margin + " = ", " " * (margin + 3))
+    for fix in sorted(finding.fixes, key=lambda fix: not fix.preferred):
+        page.paragraph(labelled("help", fix.title + effect(page, fix)), " " * margin + " = ", " " * (margin + 3))
+        for edit in fix.edits:
+            if text := visible(flat(edit.text)):
+                place = visible(f"{' ' * (margin + 3)}{edit.path}:{edit.span.line}: ")
+                room = max(page.width - cell_len(place), NARROWEST)
+                page.line((place, GUTTER), (window("+ " + text, 0, room, page.cut), "green"))
 
 
 def write_refuted(page: Page, finding: Finding) -> None:
     """What the compiler has refuted needs no frame: nobody has to look at the code."""
     write_header(page, finding, Status.refuted.value, VERDICTS[Status.refuted])
-    for note in verdict(page, finding):
-        page.paragraph(note, "  = ", "    ")
+    page.paragraph(Text(flat(observed(page, finding))), "  = ", "    ")
 
 
 def write_header(page: Page, finding: Finding, word: str, style: str) -> None:
     place = f"{finding.path}:{finding.span.line}:{finding.span.column}"
     rule = page.report.rules.get(finding.code)
     link = Style(bold=True, link=rule.url if rule and rule.url else None)
-    header = Text.assemble(
-        (place, "bold"), ": ", (word, style), " ", (f"{finding.code}[{finding.name}]", link), ": ", printable(finding.message)
-    )
+    code = (f"{finding.code}[{finding.name}]", link)
+    header = Text.assemble((place, "bold"), ": ", (word, style), " ", code, ": ", flat(finding.message))
     page.paragraph(header, rest="    ")
 
 
@@ -144,21 +146,19 @@ def notes(page: Page, finding: Finding, explain: bool) -> Iterator[Text]:
     if finding.confidence is not Confidence.certain and finding.verdict.status is not Status.confirmed:
         limits.append(f"confidence: {finding.confidence.name}")
     if limits:
-        yield Text(printable("; ".join(limits)))
+        yield Text(flat("; ".join(limits)))
     for related in finding.related:
-        yield Text(printable(f"{related.path}:{related.span.line}:{related.span.column}: {related.message}"))
+        yield Text(flat(f"{related.path}:{related.span.line}:{related.span.column}: {related.message}"))
     yield from verdict(page, finding)
     hint = f"`tlint explain {finding.code}`"
     if remedy := page.remedies.get(finding.code):
         yield labelled("help", remedy + (f" ({hint})" if explain else ""))
     elif explain:
         yield labelled("help", hint)
-    for fix in sorted(finding.fixes, key=lambda fix: not fix.preferred):
-        yield from suggestion(page, fix)
 
 
 def labelled(label: str, text: str, style: str = "bold") -> Text:
-    return Text.assemble((label, style), ": ", printable(text))
+    return Text.assemble((label, style), ": ", flat(text))
 
 
 def way(page: Page, finding: Finding) -> Text:
@@ -170,7 +170,7 @@ def way(page: Page, finding: Finding) -> Text:
     start = f"reached from `{best.root}` ({', '.join(origin(page, best))})"
     others = finding.paths_total - 1
     more = f", and in {plural(others, 'other way')}" if others > 0 else ""
-    return Text(printable(f" {page.arrow} ".join((start, *calls)) + more))
+    return Text(flat(f" {page.arrow} ".join((start, *calls)) + more))
 
 
 def origin(page: Page, path: RootPath) -> Iterator[str]:
@@ -188,38 +188,40 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
 
 def verdict(page: Page, finding: Finding) -> Iterator[Text]:
     """What the compiler was seen doing. Nothing where no verification was asked for."""
+    status, reason = finding.verdict.status, finding.verdict.reason
+    if page.report.targets or reason or status is not Status.not_run:
+        # A confirmation says all in the compiler's words; of the others people want to know why.
+        why = f": {reason}" if reason and status is not Status.confirmed else ""
+        yield labelled(status.value.replace("_", " "), observed(page, finding) + why, VERDICTS.get(status, "bold"))
+
+
+def observed(page: Page, finding: Finding) -> str:
     said = finding.verdict
-    if said.status is Status.not_run and not (page.report.targets or said.reason):
-        return
-    targets = [t for t in page.report.targets if t.id in said.targets]
-    under = " under torch " + ", ".join(versions) if (versions := sorted({t.torch for t in targets if t.torch})) else ""
+    versions = sorted({t.torch for t in page.report.targets if t.id in said.targets and t.torch})
+    under = f" under torch {', '.join(versions)}" if versions else ""
+    kind = f' with "{said.gb_type}"' if said.gb_type else ""
     number = f" ({said.gb_id})" if said.gb_id else ""
-    broke = f"Dynamo broke here with \"{said.gb_type}\"{number}{under}" if said.gb_type else f"seen to break{under}"
+    broke = f"Dynamo broke here{kind}{number}{under}"
     match said.status:
         case Status.confirmed:
             lost = any(b.frame_lost for t in page.report.targets for b in t.breaks if b.finding == finding.id)
-            sentence = broke + (": the whole frame ran in eager" if lost else "")
+            return broke + (": the whole frame ran in eager" if lost else "")
         case Status.refuted:
-            sentence = f"Dynamo executed this and did not break{under}"
+            return f"Dynamo executed this and did not break{under}"
         case Status.unreached:
-            sentence = f"Dynamo did not execute this{under}"
+            return f"Dynamo did not execute this{under}"
         case Status.inconclusive:
-            sentence = f"{broke}, which is not what the rule claims"
+            return f"{broke}, which is not what the rule claims"
         case Status.not_run:
-            sentence = "no target reaches this"
-    label = said.status.value.replace("_", " ")
-    # A confirmation says all in its own words; of the others people want to know why.
-    reason = f": {said.reason}" if said.reason and said.status is not Status.confirmed else ""
-    yield labelled(label, sentence + reason, VERDICTS.get(said.status, "bold"))
+            return "no target gets here"
 
 
-def suggestion(page: Page, fix: Fix) -> Iterator[Text]:
+def effect(page: Page, fix: Fix) -> str:
+    """ " (graphs 3 → 2, ops 20 → 18)" """
     before, after = fix.effect.get("before", {}), fix.effect.get("after", {})
-    changes = [f"{name.replace('_', ' ')} {before[name]} {page.arrow} {after[name]}" for name in before if name in after]
-    yield labelled("help", fix.title + (f" ({', '.join(changes)})" if changes else ""))
-    for edit in fix.edits:
-        if text := edit.text.strip():
-            yield Text.assemble((f"{edit.path}:{edit.span.line}", QUIET), "  ", ("+ " + printable(text), "green"))
+    both = [name for name in before if name in after]
+    changes = [f"{name.replace('_', ' ')} {before[name]} {page.arrow} {after[name]}" for name in both]
+    return f" ({', '.join(changes)})" if changes else ""
 
 
 # The targets ----------------------------------------------------------------------------------------------------------
@@ -227,19 +229,24 @@ def suggestion(page: Page, fix: Fix) -> Iterator[Text]:
 
 def write_targets(page: Page) -> None:
     targets = page.report.targets
-    tools = {f"torch {t.torch}": None for t in targets if t.torch} | {f"triton {t.triton}": None for t in targets if t.triton}
-    page.paragraph(Text(f"Verified {plural(len(targets), 'target')}" + (f" under {', '.join(tools)}" if tools else "") + ":"))
+    tools = [f"torch {version}" for version in sorted({t.torch for t in targets if t.torch})]
+    tools += [f"triton {version}" for version in sorted({t.triton for t in targets if t.triton})]
+    under = f" under {', '.join(tools)}" if tools else ""
+    page.paragraph(Text(f"Verified {plural(len(targets), 'target')}{under}:"))
     widest = max(len(t.status) for t in targets)
     for target in targets:
-        status = Text(target.status.replace("_", " ").ljust(widest + 2), style=STATUSES.get(target.status, FAILED))
-        text = Text.assemble(status, (target.name, "bold"), ": ", printable(", ".join(outcome(target))))
-        page.paragraph(text, "  ", " " * (widest + 4))
+        status = f"  {target.status.replace('_', ' '):<{widest}}  "
+        text = Text.assemble((target.name, "bold"), ": ", flat(", ".join(outcome(target))))
+        page.paragraph(text, status, " " * len(status), STATUSES.get(target.status, FAILED))
 
 
 def outcome(target: Target) -> Iterator[str]:
     """The facts about a target, shortest form."""
-    if target.detail:
-        yield (f"in {target.phase}: " if target.phase else "") + target.detail.strip().splitlines()[-1]
+    failed = target.status in FAILED_STATUSES
+    cause = (f"in {target.phase}" if target.phase else "", target.detail.partition("\n")[0])
+    why = ": ".join(filter(None, cause))
+    if failed and why:
+        yield why
     stages = target.stages
     if dynamo := stages.get("dynamo"):
         yield plural(dynamo.get("graphs", 0), "graph")
@@ -258,5 +265,7 @@ def outcome(target: Target) -> Iterator[str]:
     for arch, built in stages.get("triton", {}).items():
         kernels, compiled = built.get("kernels", 0), built.get("compiled", 0)
         yield (f"{compiled} of " if compiled != kernels else "") + f"{plural(kernels, 'kernel')} for {arch}"
-    if target.gate != "not_run":
-        yield f"fullgraph=True {'passes' if target.gate == 'pass' else 'fails'}"
+    if target.gate == "fail":
+        yield "fullgraph=True fails" + ("" if breaks or failed else f" {why}")
+    if target.gate == "pass" and target.status != "fullgraph":
+        yield "fullgraph=True passes"
