@@ -1,0 +1,335 @@
+"""Runs targets under the user's Python, each in a process group with limits of time and memory.
+
+A worker (`worker/main.py`) imports torch once and forks a process per target. It answers with JSON lines on a descriptor
+of its own; what targets print is drained, and its end kept for the details of a crash.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from tlint.analyzer.model import Break, Observation, Span, Target, TlintError
+from tlint.compiler.targets import Request
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = Path(__file__).parent
+POLL = 0.1  # seconds between two looks at the clock and the memory
+TAIL = 4096  # bytes of a target's output that are kept
+START = 120.0  # seconds that importing torch may take
+
+
+class Limits(Protocol):
+    """What is read of `config.VerifySettings`."""
+
+    timeout: float
+    memory: int
+    gpus: Sequence[str]
+    jobs: int
+    train: bool | None
+
+
+def run(
+    requests: Sequence[Request],
+    settings: Limits,
+    python: str | None,
+    cwd: Path,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> tuple[Observation, ...]:
+    """What was observed of each request, in their order. No way in which a target ends stops the others."""
+    gpus = described(settings.gpus)
+    done: list[Observation] = []
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    workers = [Worker(python or sys.executable, cwd) for _ in range(min(settings.jobs, len(requests)))]
+    for worker in workers:
+        idle.put(worker)
+
+    def one(request: Request) -> Observation:
+        worker = idle.get()
+        try:
+            seen = worker.verify(request, settings, gpus)
+        finally:
+            idle.put(worker)
+        done.append(seen)
+        if progress is not None:
+            progress("verifying", len(done), len(requests))
+        return seen
+
+    try:
+        with ThreadPoolExecutor(max(1, len(workers))) as pool:
+            return tuple(pool.map(one, requests))
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def described(names: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of gpus.toml."""
+    known = tomllib.loads((HERE / "gpus.toml").read_text("utf-8"))
+    for name in names:
+        if name not in known:
+            raise TlintError(f"unknown GPU {name!r}: choose among {', '.join(known)}")
+    return [{"id": name, **known[name]} for name in names]
+
+
+class Worker:
+    """The process that imported torch, started when first needed and again after it has died."""
+
+    def __init__(self, python: str, cwd: Path):
+        self.python, self.cwd = python, cwd
+        self.process: subprocess.Popen[bytes] | None = None
+        self.versions: dict[str, str] = {}
+        self.tail: collections.deque[int] = collections.deque(maxlen=TAIL)
+
+    def verify(self, request: Request, settings: Limits, gpus: list[dict[str, Any]]) -> Observation:
+        account = Account(request, self.cwd)
+        begun = time.monotonic()
+        try:
+            self.start()
+            self.attend(request, settings, gpus, account)
+        except WorkerError as error:
+            self.close()
+            account.fail("error", str(error))
+        return account.observation(self.versions, time.monotonic() - begun)
+
+    def start(self) -> None:
+        if self.process is not None:
+            return
+        read, write = os.pipe()
+        command = [self.python, str(HERE / "worker" / "main.py"), str(write)]
+        environment = {
+            **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "CUDA_VISIBLE_DEVICES": "",  # targets run on the CPU, and a context on a device does not survive a fork
+        }
+        try:
+            self.process = subprocess.Popen(
+                command,
+                cwd=self.cwd,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[write],
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(read)
+            raise WorkerError(f"cannot run {self.python}: {error.strerror}") from None
+        finally:
+            os.close(write)
+        self.events = read
+        self.pending = b""
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(read, selectors.EVENT_READ, "events")
+        self.selector.register(self.process.stdout, selectors.EVENT_READ, "output")
+        deadline = time.monotonic() + START
+        while True:
+            for event in self.listen():
+                if event["event"] == "fatal":
+                    raise WorkerError(event["detail"])
+                self.versions = {key: event[key] for key in ("torch", "triton", "python")}
+                return
+            if time.monotonic() > deadline:
+                raise WorkerError(f"{self.python} did not import torch within {START:g} s")
+
+    def attend(
+        self, request: Request, settings: Limits, gpus: list[dict[str, Any]], account: Account
+    ) -> None:
+        """Send the request and follow it to its end, or end it at a limit."""
+        self.tail.clear()
+        message = {**dataclasses.asdict(request), "gpus": gpus}
+        if request.train is None:
+            message["train"] = settings.train
+        with contextlib.suppress(BrokenPipeError):  # then `listen` meets the end of the events, and says so
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        group, deadline = 0, time.monotonic() + settings.timeout
+        while True:
+            for event in self.listen():
+                match event["event"]:
+                    case "started":
+                        group = event["pid"]
+                    case "ended":
+                        kill(group)  # processes that the target left behind
+                        if not account.over:
+                            account.fail("error", self.last_words(event["ending"]))
+                        return
+                    case _:
+                        account.take(event)
+            if not group or account.over:
+                continue
+            size = memory_of(group)
+            account.peak = max(account.peak, size)
+            if size > settings.memory:
+                account.fail("error", f"used more than {amount(settings.memory)} of memory")
+                kill(group)
+            elif time.monotonic() > deadline:
+                account.fail("timeout", f"not done within {settings.timeout:g} s")
+                kill(group)
+
+    def listen(self) -> Iterator[dict[str, Any]]:
+        """The events that came within a poll's time."""
+        for key, _ in self.selector.select(POLL):
+            chunk = os.read(key.fd, 1 << 16)
+            if key.data == "output":
+                self.tail.extend(chunk)
+                if not chunk:
+                    self.selector.unregister(key.fileobj)
+                continue
+            if not chunk:
+                raise WorkerError(self.last_words("the worker ended"))
+            *lines, self.pending = (self.pending + chunk).split(b"\n")
+            yield from map(json.loads, lines)
+
+    def last_words(self, ending: str | None) -> str:
+        lines = bytes(self.tail).decode(errors="replace").strip().splitlines()
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        how = ending or "the process ended without an answer"
+        return f"{how}; its last output: {said}" if said else how
+
+    def close(self) -> None:
+        if self.process is None:
+            return
+        kill(self.process.pid)
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.selector.close()
+        os.close(self.events)
+        self.process = None
+
+
+class WorkerError(Exception):
+    """The worker itself could not start or died."""
+
+
+def kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def memory_of(group: int) -> int:
+    """Bytes held by the processes of a group. Pages that forks share count once where the system can tell (Linux)."""
+    if sys.platform != "linux":
+        listing = subprocess.run(["ps", "-A", "-o", "pgid=,rss="], capture_output=True, text=True, check=True).stdout
+        rows = (line.split() for line in listing.splitlines())
+        return sum(int(size) << 10 for owner, size in rows if int(owner) == group)
+    total = 0
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            stat = Path(entry.path, "stat").read_text()
+            if int(stat.rpartition(")")[2].split()[2]) == group:
+                rollup = Path(entry.path, "smaps_rollup").read_text()
+                total += int(rollup.partition("\nPss:")[2].split()[0]) << 10
+    return total
+
+
+def amount(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+
+
+class Account:
+    """What has been heard of one request. `over`: its status is settled."""
+
+    def __init__(self, request: Request, cwd: Path):
+        self.request, self.cwd = request, cwd
+        self.heard: dict[str, Any] = {}
+        self.trials: list[Mapping[str, Any]] = []
+        self.phase, self.status, self.detail, self.over, self.peak = "import", "", "", False, 0
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        if self.over:
+            return
+        match event["event"]:
+            case "phase":
+                self.phase = event["phase"]
+            case "part":
+                self.heard.update({key: value for key, value in event.items() if key != "event"})
+            case "trial":
+                self.trials.append(event["trial"])
+            case "failed":
+                self.fail(event["status"], event["detail"], event["phase"])
+            case "done":
+                self.over = True
+
+    def fail(self, status: str, detail: str, phase: str | None = None) -> None:
+        self.status, self.detail, self.phase, self.over = status, detail, phase or self.phase, True
+
+    def observation(self, versions: Mapping[str, str], seconds: float) -> Observation:
+        heard, request = self.heard, self.request
+        breaks = [self.break_of(row) for row in heard.get("breaks", ())]
+        places = {(b.path, b.line) for b in breaks}
+        # The gate stops at its first break. It is news only where default mode did not break.
+        for row in heard.get("gate_breaks", ()):
+            extra = self.break_of({**row, "id": f"b{len(breaks) + 1}"})
+            if (extra.path, extra.line) not in places:
+                breaks.append(extra)
+        target = Target(
+            id=request.id,
+            name=request.name,
+            path=self.shown(request.path) if request.path else "",
+            inputs=heard.get("inputs", request.inputs),
+            assumed=tuple(heard.get("assumed", ())),
+            train=heard.get("train", False),
+            torch=versions.get("torch", ""),
+            triton=versions.get("triton", ""),
+            python=versions.get("python", ""),
+            config=heard.get("config", request.config),
+            status=self.status,
+            phase=heard["gate_phase"] if not self.status and "gate_phase" in heard else self.phase,
+            detail=self.detail or heard.get("gate_detail", ""),
+            gate=heard.get("gate", "not_run"),
+            breaks=tuple(breaks),
+            stages={**heard.get("stages", {}), **heard.get("lowered", {})},
+            seconds=round(seconds, 3),
+            peak_bytes=self.peak,
+        )
+        executed = {
+            self.shown(path): tuple(Span(*place) for place in places)
+            for path, places in heard.get("executed", {}).items()
+        }
+        return Observation(target, executed, tuple({**t, "path": self.shown(t["path"])} for t in self.trials))
+
+    def break_of(self, row: Mapping[str, Any]) -> Break:
+        return Break(
+            id=row["id"],
+            gb_type=row["gb_type"],
+            gb_id=row["gb_id"],
+            message=row["message"],
+            path=self.shown(row["path"]),
+            line=row["line"],
+            span=Span(*row["span"]) if row["span"] else None,
+            stack=tuple((self.shown(path), line, name) for path, line, name in row["stack"]),
+            intended=row["intended"],
+            frame_lost=row["frame_lost"],
+            count=row["count"],
+        )
+
+    def shown(self, path: str) -> str:
+        """Relative to the working directory if below it, with "/", as in every part of a report."""
+        if not path:
+            return path
+        with contextlib.suppress(ValueError):
+            return Path(path).relative_to(self.cwd).as_posix()
+        return Path(path).as_posix()

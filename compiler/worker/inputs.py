@@ -1,0 +1,128 @@
+"""The arguments a target is called with: what the file declares, else what its signature suggests."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .channel import Failed
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+ROWS = 2
+
+
+def declared(module: types.ModuleType, qualname: str) -> Callable[[], Arguments] | None:
+    """A function that makes the declared arguments anew, or None.
+
+    `tlint_inputs()` returns the arguments, or a dict of them by qualified name; `get_inputs()` returns the arguments.
+    """
+    if hasattr(module, "tlint_inputs"):
+        names = (qualname, qualname.removesuffix(".forward"), f"{qualname}.forward")
+        made = module.tlint_inputs()
+        if not isinstance(made, dict):
+            return lambda: arguments(module.tlint_inputs())
+        for name in names:
+            if name in made:
+                return lambda: arguments(module.tlint_inputs()[name])
+    if hasattr(module, "get_inputs"):
+        return lambda: (tuple(module.get_inputs()), {})
+    return None
+
+
+def arguments(value: Any) -> Arguments:
+    match value:
+        case ((*args,), dict(kwargs)) if isinstance(value[0], tuple):
+            return tuple(args), kwargs
+        case tuple() | list():
+            return tuple(value), {}
+    raise Failed(f"tlint_inputs() gave a {type(value).__name__}: a tuple of arguments is expected", phase="construct")
+
+
+def construct(module: types.ModuleType, cls: type) -> Any:
+    """An instance: by `get_init_inputs()`, an instance that the module holds, or with what the annotations suggest."""
+    if hasattr(module, "get_init_inputs"):
+        args, kwargs = arguments(tuple(module.get_init_inputs()))
+        return cls(*args, **kwargs)
+    held = [value for value in vars(module).values() if type(getattr(value, "_orig_mod", value)) is cls]
+    if held:
+        return held[0]
+    values = {}
+    for parameter in required(cls):
+        value = SIMPLE.get(annotation(parameter))
+        if value is None:
+            raise Failed(
+                f"{cls.__name__}() needs {parameter.name!r}: add get_init_inputs() beside it, returning its arguments",
+                "skipped",
+                "construct",
+            )
+        values[parameter.name] = value
+    return cls(**values)
+
+
+SIMPLE = {"int": 8, "float": 0.5, "bool": False, "str": ""}
+
+
+def annotation(parameter: inspect.Parameter) -> str:
+    given = parameter.annotation
+    return given if isinstance(given, str) else getattr(given, "__name__", str(given))
+
+
+def required(target: Any) -> list[inspect.Parameter]:
+    """The parameters that a caller must give."""
+    skipped = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(target).parameters.values()
+    return [p for p in parameters if p.default is p.empty and p.kind not in skipped]
+
+
+def suggested(target: Any) -> Iterator[tuple[Callable[[], Arguments], list[str]]]:
+    """Arguments that may fit, best first, each with what it assumes."""
+    called = target.forward if isinstance(target, torch.nn.Module) else target
+    parameters = required(called)
+    for shape, dtype in shapes(target):
+        values = {
+            p.name: SIMPLE[annotation(p)] if annotation(p) in SIMPLE else (shape, dtype) for p in parameters
+        }  # without an annotation: a tensor
+        assumed = [
+            f"{name}: {tuple(value[0])} {str(value[1]).removeprefix('torch.')}" if isinstance(value, tuple) else f"{name}: {value!r}"
+            for name, value in values.items()
+        ]
+
+        def make(values: dict[str, Any] = values) -> Arguments:
+            made = {name: tensor(*v) if isinstance(v, tuple) else v for name, v in values.items()}
+            positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+            return tuple(made.pop(name) for name in positional), made
+
+        yield make, assumed
+
+
+def tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.randn(shape, dtype=dtype) if dtype.is_floating_point else torch.zeros(shape, dtype=dtype)
+
+
+def shapes(target: Any) -> Iterator[tuple[tuple[int, ...], torch.dtype]]:
+    """Shapes that the first layer takes, then common ones."""
+    if isinstance(target, torch.nn.Module):
+        for layer in target.modules():
+            match layer:
+                case torch.nn.Linear():
+                    yield (ROWS, layer.in_features), layer.weight.dtype
+                    yield (ROWS, 4, layer.in_features), layer.weight.dtype
+                case torch.nn.Embedding():
+                    yield (ROWS, 8), torch.int64
+                case torch.nn.Conv1d() | torch.nn.Conv2d() | torch.nn.Conv3d():
+                    yield (ROWS, layer.in_channels, *[32] * len(layer.kernel_size)), layer.weight.dtype
+                case torch.nn.LayerNorm():
+                    yield (ROWS, *layer.normalized_shape), torch.float32
+                case torch.nn.BatchNorm1d():
+                    yield (ROWS, layer.num_features), torch.float32
+                case torch.nn.BatchNorm2d() | torch.nn.GroupNorm():
+                    channels = getattr(layer, "num_features", getattr(layer, "num_channels", 3))
+                    yield (ROWS, channels, 32, 32), torch.float32
+                case _:
+                    continue
+            break
+    yield from [((ROWS, 8), torch.float32), ((ROWS, 8), torch.int64), ((ROWS, 3, 32, 32), torch.float32)]

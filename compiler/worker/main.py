@@ -1,0 +1,109 @@
+"""The worker: started once by path under the user's interpreter, it imports torch and forks a process per target.
+
+    python main.py DESCRIPTOR      requests as JSON lines on standard input, events as JSON lines on DESCRIPTOR
+
+Events: `ready` (versions) or `fatal`, then for each request `started` (the process group), `phase`, `part` (what was found
+so far), `trial`, `failed`, `done`, and at last `ended` (the wait status). Standard library and torch only.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import re
+import sys
+import types
+
+HERE = pathlib.Path(__file__).resolve().parent
+VERSIONS = HERE.parent / "versions"
+PACKAGE = "tlint_worker"  # not `inputs`, `load`, …: the user's modules may be called so
+
+
+def serve(descriptor: int) -> None:
+    os.set_inheritable(descriptor, False)
+    channel = package("channel")
+    say = channel.Channel(descriptor)
+    try:
+        import torch
+        import torch._dynamo
+    except Exception as error:
+        say.send("fatal", detail=f"cannot import torch under {sys.executable}: {channel.describe(error, ())}")
+        return
+    stages, adapter = package("stages"), adapter_for(torch.__version__)
+    torch.set_num_threads(1)  # OpenMP does not survive a fork once it has started threads
+    say.send("ready", torch=torch.__version__, triton=triton_version(), python=platform.python_version())
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = channel.fork(lambda: work(request, stages, adapter, channel, descriptor))
+        group(child)
+        say.send("started", pid=child)
+        _, status = os.waitpid(child, 0)
+        say.send("ended", ending=None if status == 0 else channel.ending(status))
+
+
+def work(
+    request: dict[str, object],
+    stages: types.ModuleType,
+    adapter: types.ModuleType,
+    channel: types.ModuleType,
+    descriptor: int,
+) -> None:
+    group(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    faulthandler.enable()
+    sys.argv = [request["path"] or request["module"]]
+    say = channel.Channel(descriptor)
+    try:
+        stages.observe(request, adapter, say)
+    except channel.Failed as failure:
+        say.send("failed", status=failure.status, detail=failure.detail, phase=failure.phase)
+    say.send("done")
+
+
+def group(process: int) -> None:
+    """Give a child its own process group, to be killed as one. Parent and child both do it, whoever is first."""
+    try:
+        os.setpgid(process, process)
+    except (PermissionError, ProcessLookupError):  # it has done so itself, or is gone
+        return
+
+
+def package(name: str) -> types.ModuleType:
+    """A module of this folder, imported under a name that no module of the user's has."""
+    if PACKAGE not in sys.modules:
+        parent = types.ModuleType(PACKAGE)
+        parent.__path__ = [str(HERE)]
+        sys.modules[PACKAGE] = parent
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+def adapter_for(version: str) -> types.ModuleType:
+    """The adapter of the newest known version that is not newer than the torch at hand, else the oldest."""
+    sys.path.append(str(VERSIONS))
+    known = sorted(
+        (tuple(int(part) for part in folder.name[1:].split("_")), folder.name) for folder in VERSIONS.glob("v*_*")
+    )
+    running = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    fitting = [name for key, name in known if key <= running] or [known[0][1]]
+    return importlib.import_module(f"{fitting[-1]}.adapter")
+
+
+def triton_version() -> str:
+    from importlib import metadata
+
+    for name in ("triton", "pytorch-triton", "pytorch-triton-rocm", "triton-windows"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+if __name__ == "__main__":
+    sys.path.remove(str(HERE))
+    serve(int(sys.argv[1]))

@@ -1,0 +1,165 @@
+"""The stages of a target: default mode really executed, trials of `disable`, the `fullgraph=True` gate with lowering.
+
+Each runs in a fork of the process that imported the target, so each starts from the same state, and a crash in one leaves
+what the others saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from . import capture, inputs, load, trial
+from .channel import Channel, Failed, describe, guarded, isolated
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a request comes to: a callable that nothing has compiled yet, and the maker of its arguments."""
+
+    call: Any
+    make: Callable[[], inputs.Arguments]
+    adapter: Any
+    project: Callable[[str], bool]
+    channel: Channel
+
+    def arguments(self) -> inputs.Arguments:
+        """Fresh ones for each stage: a run may write into them."""
+        self.channel.phase("construct")
+        torch.manual_seed(SEED)
+        with guarded(capture.INTERNAL_FILES):
+            return self.make()
+
+
+def observe(request: dict[str, Any], adapter: Any, channel: Channel) -> None:
+    """Run every stage of a request, sending what each found as soon as it is known."""
+    target = prepare(request, adapter, channel)
+    default = isolated(channel, lambda: default_mode(target))
+    if default["failure"]:
+        # Did the target itself raise, or did compiling it?
+        isolated(channel, lambda: eager(target))
+        raise Failed(default["failure"], phase="dynamo")
+    for candidate in default["candidates"]:
+        isolated(channel, lambda: try_disable(target, candidate))
+    train = default["differentiable"] if request["train"] is None else request["train"]
+    isolated(channel, lambda: gate(target, train, request["gpus"]))
+
+
+def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
+    roots = tuple(request["roots"])
+
+    def project(path: str) -> bool:
+        return path.startswith(roots) and "site-packages" not in path
+
+    channel.phase("import")
+    mapping = load.map_devices(roots)
+    with guarded(capture.INTERNAL_FILES):
+        module = load.load(request["path"], request["module"], request["search"])
+    channel.phase("construct")
+    torch.manual_seed(SEED)
+    with guarded(capture.INTERNAL_FILES):
+        found = load.resolve(module, request["qualname"], lambda cls: inputs.construct(module, cls))
+        call = adapter.uncompiled(found)
+        make = inputs.declared(module, request["qualname"])
+    if mapping.mapped:
+        channel.send("part", config={**request["config"], "accelerator_devices_mapped_to_cpu": mapping.mapped})
+    if make is not None:
+        channel.send("part", inputs="declared")
+        return Target(call, make, adapter, project, channel)
+    misfit = ""
+    for make, assumed in inputs.suggested(call):
+        target = Target(call, make, adapter, project, channel)
+        try:
+            isolated(channel, lambda: eager(target))
+        except Failed as failure:
+            misfit = failure.detail
+            continue
+        channel.send("part", inputs="synthesised", assumed=assumed)
+        return target
+    raise Failed(f"no made-up inputs fit ({misfit}): add tlint_inputs(), returning arguments", "skipped", "construct")
+
+
+def eager(target: Target) -> None:
+    """The target as plain Python. That it runs says nothing; that it raises does."""
+    args, kwargs = target.arguments()
+    target.channel.phase("eager")
+    with guarded(capture.INTERNAL_FILES):
+        target.call(*args, **kwargs)
+
+
+def default_mode(target: Target) -> dict[str, Any]:
+    args, kwargs = target.arguments()
+    target.channel.phase("dynamo")
+    failure, result = None, None
+    with capture.watching(target.adapter) as watcher:
+        torch._dynamo.reset()
+        try:
+            result = torch.compile(target.call, backend=watcher.backend)(*args, **kwargs)
+        except BaseException as error:  # SystemExit too: the user's code runs in there
+            failure = describe(error, capture.INTERNAL_FILES)
+    target.channel.send(
+        "part",
+        breaks=capture.breaks_of(watcher, target.project),
+        executed=capture.executed_of(watcher, target.project),
+        stages={"dynamo": {"graphs": watcher.graphs, "ops": watcher.ops}},
+    )
+    return {
+        "failure": failure,
+        "differentiable": requires_grad(result),
+        "candidates": [] if failure else trial.candidates(watcher, target.project, target.call),
+    }
+
+
+def requires_grad(result: Any) -> bool:
+    leaves = torch.utils._pytree.tree_leaves(result)
+    return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
+
+
+def try_disable(target: Target, candidate: dict[str, Any]) -> None:
+    args, kwargs = target.arguments()
+    target.channel.phase("dynamo")
+    codes = trial.codes_of(candidate)
+    with capture.watching(target.adapter) as watcher:
+        torch._dynamo.reset()
+        with target.adapter.disabled(codes), guarded(capture.INTERNAL_FILES):
+            torch.compile(target.call, backend=watcher.backend)(*args, **kwargs)
+    after = {"graphs": watcher.graphs, "ops": watcher.ops, "breaks": trial.unintended(watcher)}
+    target.channel.send("trial", trial={**candidate, "after": after})
+
+
+def gate(target: Target, train: bool, gpus: list[dict[str, Any]]) -> None:
+    """`fullgraph=True`, down to machine code for the GPUs; no further than the graph where that cannot run."""
+    from . import lowering  # needs Triton and Inductor: only a target that comes here pays for their import
+
+    args, kwargs = target.arguments()
+    target.channel.phase("dynamo")
+    with capture.watching(target.adapter) as watcher:
+        torch._dynamo.reset()
+        outcome = lowering.lower(target.call, args, kwargs, train=train, gpus=gpus)
+        stages = {key: outcome[key] for key in ("aot", "inductor", "triton") if outcome.get(key)}
+        if outcome["gate"] == "not_run":
+            outcome = {**outcome, **capture_whole(target, watcher, args, kwargs)}
+    target.channel.send(
+        "part",
+        train=train,
+        gate=outcome["gate"],
+        gate_phase=outcome["phase"],
+        gate_detail=outcome["detail"],
+        gate_breaks=capture.breaks_of(watcher, target.project),
+        lowered=stages,
+    )
+
+
+def capture_whole(target: Target, watcher: capture.Watcher, args: Any, kwargs: Any) -> dict[str, str]:
+    torch._dynamo.reset()
+    try:
+        torch.compile(target.call, backend=watcher.backend, fullgraph=True)(*args, **kwargs)
+    except BaseException as error:
+        return {"gate": "fail", "phase": "dynamo", "detail": describe(error, capture.INTERNAL_FILES)}
+    return {"gate": "pass"}

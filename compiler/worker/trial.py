@@ -1,0 +1,117 @@
+"""Trying `torch.compiler.disable`: which function of a break's stack, and what it would change."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import gc
+import inspect
+import json
+import linecache
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .capture import RESUME, Seen, Watcher
+
+MOST = 8  # trials a target
+
+
+def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) -> list[dict[str, Any]]:
+    """Functions to disable: for each break, the innermost of the project's on its stack.
+
+    Never the compiled root, which does nothing once it is disabled. Code objects are told by their place, since the trial
+    runs in another process.
+    """
+    originals = {(code.co_filename, code.co_firstlineno, code.co_name): code for code in watcher.codes.values()}
+    root = getattr(inspect.unwrap(getattr(target, "forward", target)), "__code__", None)
+    before = {"graphs": watcher.graphs, "ops": watcher.ops, "breaks": unintended(watcher)}
+    chosen: dict[types.CodeType, dict[str, Any]] = {}
+    for position, seen in enumerate(watcher.breaks.values()):
+        code = None if seen.intended else innermost(seen, originals, project)
+        if code is None or code is root:
+            continue
+        if code not in chosen:
+            chosen[code] = {
+                "path": code.co_filename,
+                "line": code.co_firstlineno,
+                "name": code.co_name,
+                "function": getattr(code, "co_qualname", code.co_name),
+                "edits": edits(code, seen.gb_type),
+                "breaks": [],
+                "before": before,
+            }
+        chosen[code]["breaks"].append(f"b{position + 1}")
+    return list(chosen.values())[:MOST]
+
+
+def innermost(
+    seen: Seen, originals: dict[tuple[str, int, str], types.CodeType], project: Callable[[str], bool]
+) -> types.CodeType | None:
+    """Only what has a `def` can be decorated; of a resume function, the function that it resumes is meant."""
+    for step in reversed(seen.stacks[0]):
+        code = originals.get((step.path, step.code.co_firstlineno, RESUME.sub(r"\1", step.code.co_name)))
+        if code is not None and project(step.path) and definition(code) is not None:
+            return code
+    return None
+
+
+def unintended(watcher: Watcher) -> int:
+    return sum(not seen.intended for seen in watcher.breaks.values())
+
+
+def codes_of(candidate: dict[str, Any]) -> set[types.CodeType]:
+    """The code objects at a candidate's place, among those of all functions that exist now."""
+    place = (candidate["path"], candidate["line"], candidate["name"])
+    functions = [value for value in gc.get_objects() if isinstance(value, types.FunctionType)]
+    pending = [f.__code__ for f in functions if f.__code__.co_filename == candidate["path"]]
+    found = set()
+    while pending:
+        code = pending.pop()
+        if (code.co_filename, code.co_firstlineno, code.co_name) == place:
+            found.add(code)
+        pending += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return found
+
+
+@functools.cache
+def tree_of(path: str) -> ast.Module:
+    return ast.parse("".join(linecache.getlines(path)))
+
+
+def first_line(node: Any) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+
+
+def definition(code: types.CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The statement that defines a code object, whose `co_firstlineno` is the first decorator's line."""
+    for node in ast.walk(tree_of(code.co_filename)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if (node.name, first_line(node)) == (code.co_name, code.co_firstlineno):
+                return node
+    return None
+
+
+def edits(code: types.CodeType, reason: str) -> list[dict[str, Any]]:
+    """The decorator directly above the `def`, below other decorators, and the import of torch if the file lacks it."""
+    node, tree = definition(code), tree_of(code.co_filename)
+    names = [
+        alias.asname or "torch"
+        for statement in tree.body
+        if isinstance(statement, ast.Import)
+        for alias in statement.names
+        if alias.name == "torch" or (alias.name.startswith("torch.") and not alias.asname)
+    ]
+    torch = names[0] if names else "torch"
+    text = f"{' ' * node.col_offset}@{torch}.compiler.disable(reason={json.dumps(reason)})\n"
+    imports = [] if names else [{"line": import_line(tree), "text": "import torch\n"}]
+    return [*imports, {"line": node.lineno, "text": text}]
+
+
+def import_line(tree: ast.Module) -> int:
+    """The first line after the docstring and the `__future__` imports."""
+    for statement in tree.body:
+        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            return first_line(statement)
+    return 1
