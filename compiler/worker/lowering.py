@@ -1,8 +1,8 @@
 """From a captured graph to a GPU's machine code: AOTAutograd, Inductor, Triton, on a machine without the GPU.
 
-`lower` compiles a function with `fullgraph=True` down to machine code for each described GPU and says how far it came. The
-graph is never run, so arguments, parameters and random state stay as they were. What depends on PyTorch's private names is
-in `versions/vX_YY/gpu.py`.
+`lower` compiles a function with `fullgraph=True` down to machine code for each described GPU and says how far it came.
+The graph is never run, so arguments, parameters and random state stay as they were. What depends on PyTorch's private
+names is in `versions/vX_YY/gpu.py`.
 
 Standalone: `python compiler/worker/lowering.py --demo h100 a100`. Standard library and torch only.
 """
@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import contextvars
+import functools
 import importlib
 import importlib.util
 import json
+import multiprocessing
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -62,8 +63,9 @@ def lower(
 ) -> dict[str, Any]:
     """Compile `fn` for these arguments down to machine code for each GPU (rows of gpus.toml).
 
-    `gate` is pass, fail or not_run; `phase` (dynamo, aot, inductor, triton) is where it stopped and `detail` says why in
-    PyTorch's words, with `path` and `line` of the user's code where known. With `train` the backward is compiled too.
+    `gate` is pass, fail or not_run; `phase` (dynamo, aot, inductor, triton) is where it stopped and `detail` says why
+    in PyTorch's words, with `path` and `line` of the user's code where known. `train` compiles the backward too.
+    Where Inductor would time several configurations of a kernel, the first of its own list is built.
     """
     try:
         names = private_names()
@@ -93,7 +95,9 @@ def private_names() -> ModuleType:
     )
     folders = [folder for version, folder in known if version <= running]
     if not folders:
-        raise Unavailable(f"torch {torch.__version__} is older than any that machine code can be had from: {known[0][1]}")
+        raise Unavailable(
+            f"torch {torch.__version__} is older than any that machine code can be had from: {known[0][1]}"
+        )
     if str(VERSIONS) not in sys.path:
         sys.path.insert(0, str(VERSIONS))
     try:
@@ -167,7 +171,7 @@ def trace(
 
 @contextlib.contextmanager
 def generated_files() -> Iterator[None]:
-    """Sources go to a folder that is removed; kernels too, unless TRITON_CACHE_DIR names a place that outlives the call."""
+    """Sources go to a folder that is removed; kernels too, unless TRITON_CACHE_DIR names one that outlives the call."""
     with tempfile.TemporaryDirectory(prefix="tlint-") as folder:
         places = {"TORCHINDUCTOR_CACHE_DIR": folder}
         if "TRITON_CACHE_DIR" not in os.environ:
@@ -183,19 +187,30 @@ def build(names: ModuleType, gpu: Mapping[str, Any], progress: Progress, jobs: i
         for shown, name, source in names.kernels(code.source):
             distinct.setdefault(source, (shown, name))
 
-    def attempt(source: str) -> str | None:
-        shown, name = distinct[source]
-        try:
-            reason = names.build(name, source, gpu)
-        except Exception as error:  # whatever Triton or the assembler raises is the answer
-            reason = f"{type(error).__name__}: {error}"
-        return reason and f"{shown}: {reason}"
-
-    with names.described(gpu), ThreadPoolExecutor(jobs) as pool:
-        # torch's settings are context variables, which a new thread does not inherit
-        attempts = [pool.submit(contextvars.copy_context().run, attempt, source) for source in distinct]
-    errors = [error for one in attempts if (error := one.result())]
+    with names.described(gpu):
+        errors = [
+            error for error in mapped(functools.partial(attempt, names.__name__, gpu), distinct.items(), jobs) if error
+        ]
     return {"kernels": len(distinct), "compiled": len(distinct) - len(errors), "errors": errors}
+
+
+def attempt(versioned: str, gpu: Mapping[str, Any], kernel: tuple[str, tuple[str, str]]) -> str | None:
+    """Build one kernel; what went wrong, if something did."""
+    source, (shown, name) = kernel
+    try:
+        reason = importlib.import_module(versioned).build(name, source, gpu)
+    except Exception as error:  # whatever Triton or the assembler raises is the answer
+        reason = f"{type(error).__name__}: {error}"
+    return reason and f"{shown}: {reason}"
+
+
+def mapped(function: Callable[[Any], Any], items: Iterable[Any], jobs: int) -> list[Any]:
+    """`map` over forked processes, which inherit the described device. Threads would do, but Triton parses kernels, and
+    Python 3.11 parses in one thread at a time only ("AST constructor recursion depth mismatch")."""
+    if jobs == 1 or "fork" not in multiprocessing.get_all_start_methods():
+        return list(map(function, items))
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        return list(pool.map(function, items))
 
 
 # --- the answer
@@ -213,7 +228,7 @@ def report(
     errors = [f"{arch}: {error}" for arch, one in built.items() for error in one["errors"]]
     path, line, gate, phase, detail = None, None, "pass", "triton", ""
     if failure is not None:
-        gate, phase, detail = "fail", progress.phase, str(failure).strip() or type(failure).__name__
+        gate, phase, detail = "fail", progress.phase, f"{type(failure).__name__}: {failure}".rstrip(": \n")
         path, line = location(failure)
     elif not_run:
         gate, phase, detail = "not_run", "triton" if progress.graphs else progress.phase, not_run
@@ -250,7 +265,13 @@ def location(error: BaseException) -> tuple[str | None, int | None]:
 
 def demo(gpus: Sequence[Mapping[str, Any]], jobs: int) -> dict[str, Any]:
     """A small network, forward and backward."""
-    layers = torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.LayerNorm(64), torch.nn.Dropout(0.1), torch.nn.Linear(64, 8)
+    layers = (
+        torch.nn.Linear(64, 64),
+        torch.nn.GELU(),
+        torch.nn.LayerNorm(64),
+        torch.nn.Dropout(0.1),
+        torch.nn.Linear(64, 8),
+    )
     return lower(torch.nn.Sequential(*layers), (torch.randn(32, 64),), {}, train=True, gpus=gpus, jobs=jobs)
 
 

@@ -1,13 +1,13 @@
 """The private names of AOTAutograd, Inductor and Triton that take a graph to a GPU's machine code without the GPU.
 
-Autograd on fake CUDA tensors needs CUDA's own device threads, which only a real device starts; so graphs are traced on the
-CPU, told to choose operators as a GPU would (`traced_for_gpu`), moved to fake tensors on cuda:0 (`moved`), and lowered while
-PyTorch's questions about the device are answered from a description of it (`described`). The module that Inductor generates
-is not loaded. Its kernels are built one by one through Inductor's own autotuner objects, in the mode of its compile workers,
-which needs no context on a device (`build`).
+Autograd on fake CUDA tensors needs CUDA's own device threads, which only a real device starts. So graphs are traced on
+the CPU, told to choose operators as a GPU would (`traced_for_gpu`), moved to fake tensors on cuda:0 (`moved`), and
+lowered while PyTorch's questions about the device are answered from a description of it (`described`). The module that
+Inductor generates is not loaded: its kernels are built one by one through Inductor's own autotuner objects, in the mode
+of its compile workers, which needs no context on a device (`build`).
 
-`torch.cuda.is_available` stays false: AOTAutograd would ask for the CUDA random state. The passes that ask it (padding of
-matmuls, TMA) therefore decide "no GPU".
+`torch.cuda.is_available` stays as it is: AOTAutograd would ask for the CUDA random state. The passes that ask it
+(padding of matmuls, TMA) therefore decide "no GPU" on a machine without one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import ctypes
 import math
 import operator
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 import torch._inductor.config as inductor_config
 import torch.utils._triton
@@ -38,22 +39,12 @@ from torch._inductor.codecache import PyCodeCache
 from torch._inductor.graph import GraphLowering
 from torch._inductor.runtime import hints, triton_helpers
 from torch._inductor.runtime.triton_heuristics import NoTritonConfigsError
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
-
-# Decompositions that ask for the device of their arguments and nothing else of it: on the CPU they give another graph.
-DEVICE_DEPENDENT = (
-    aten.mm.default,
-    aten.bmm.default,
-    aten.addmm.default,
-    aten.convolution_backward.default,
-    aten.log_sigmoid_forward.default,
-    aten.native_group_norm.default,
-)
-
 
 # Nodes of Inductor's schedule that are external in form only: they pick a result, read a number, or check one.
 NO_CALL = (ir.MultiOutput, ir.UserDefinedTritonKernel, ir.DynamicScalar, ir.AssertScalar)
@@ -72,14 +63,46 @@ class Code:
 # --- tracing on the CPU as if for a GPU
 
 
-def as_gpu(decompose: Callable[..., Any]) -> Callable[..., Any]:
-    """The decomposition as it is for tensors on a GPU."""
+def outer(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """A product without a sum, of more than one row and column."""
+    return (
+        statically_known_true(a.size(-1) == 1)
+        and statically_known_true(a.size(0) != 1)
+        and statically_known_true(b.size(1) != 1)
+    )
 
-    def decompose_for_gpu(*args: Any, **kwargs: Any) -> Any:
-        with mock.patch.object(FakeTensor, "device", property(lambda self: CUDA)):
-            return decompose(*args, **kwargs)
 
-    return decompose_for_gpu
+@decomposition.pw_cast_for_opmath
+def mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a * b if outer(a, b) else NotImplemented
+
+
+@decomposition.pw_cast_for_opmath
+def addmm(bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: float = 1, alpha: float = 1) -> torch.Tensor:
+    return alpha * (a * b) + beta * bias if outer(a, b) else NotImplemented
+
+
+@decomposition.pw_cast_for_opmath
+def bmm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a * b).contiguous() if statically_known_true(a.size(2) == 1) else NotImplemented
+
+
+def bernoulli_(out: torch.Tensor, p: float = 0.5) -> torch.Tensor:
+    return out.copy_(bernoulli(out, p))
+
+
+def bernoulli(like: torch.Tensor, p: float = 0.5) -> torch.Tensor:
+    return torch.rand_like(like, dtype=torch.float32) < p
+
+
+# Inductor's decompositions that do otherwise on the CPU, as they are for a GPU.
+DECOMPOSITIONS = {
+    aten.mm.default: mm,
+    aten.addmm.default: addmm,
+    aten.bmm.default: bmm,
+    aten.bernoulli_.float: bernoulli_,
+    aten.bernoulli.p: bernoulli,
+}
 
 
 def scaled_dot_product_attention(
@@ -142,16 +165,27 @@ def attention_bias(query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor) -
 
 
 @contextlib.contextmanager
+def without_mkldnn() -> Iterator[None]:
+    """`torch.backends.mkldnn.flags`, which warns of TF32 on builds without Intel GPUs."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
+@contextlib.contextmanager
 def traced_for_gpu() -> Iterator[None]:
     """Tracing on the CPU leaves no operator in the graph that only a CPU has."""
     sdpa = aten.scaled_dot_product_attention.default
     chosen = {DispatchKey.CompositeImplicitAutograd: scaled_dot_product_attention}
     with (
-        torch.backends.mkldnn.flags(enabled=False),
+        without_mkldnn(),
         mock.patch.dict(sdpa.py_kernels, chosen),
         mock.patch.object(decomposition, "is_gpu", lambda device: True),
         functorch_config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=True),
-        inductor_config.patch(force_disable_caches=True),
+        dynamo_config.patch(automatic_dynamic_local_pgo=False),  # sizes seen in earlier runs are no part of this one
     ):
         sdpa._dispatch_cache.clear()
         try:
@@ -164,9 +198,8 @@ def compile_graph(
     graph_module: torch.fx.GraphModule, inputs: list[Any], inner_compile: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Inductor's own pipeline down to `inner_compile`, called with each ATen graph: the forward and the backward."""
-    table = fx.select_decomp_table()
-    chosen = {op: as_gpu(table[op]) for op in DEVICE_DEPENDENT if op in table}
-    return fx.compile_fx(graph_module, inputs, inner_compile=inner_compile, decompositions={**table, **chosen})
+    table = {**fx.select_decomp_table(), **DECOMPOSITIONS}
+    return fx.compile_fx(graph_module, inputs, inner_compile=inner_compile, decompositions=table)
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -302,7 +335,7 @@ def cuda_guard() -> Iterator[None]:
 # --- from an ATen graph to Inductor's source
 
 
-def moved(graph_module: torch.fx.GraphModule, inputs: list[Any]) -> tuple[torch.fx.GraphModule, list[Any]]:
+def moved(graph_module: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[torch.fx.GraphModule, list[Any]]:
     """A copy of a graph on cuda:0, and fake inputs for it in the fake mode of the old ones: symbolic sizes survive."""
     mode = next((t.fake_mode for t in inputs if isinstance(t, FakeTensor)), None) or FakeTensorMode()
 
@@ -341,19 +374,23 @@ def lift_constants(graph_module: torch.fx.GraphModule) -> list[torch.Tensor]:
         if not isinstance(value, torch.Tensor):
             continue
         if value.dim() == 0 and not isinstance(value, FakeTensor):
+            with unset_fake_temporarily():
+                number = value.item()
             with graph.inserting_before(node):
-                full = graph.call_function(aten.full.default, ([], value.item()), {"dtype": value.dtype, "device": CUDA})
+                held = graph.call_function(aten.full.default, ([], number), {"dtype": value.dtype, "device": CUDA})
         else:
-            with graph.inserting_before(graph.find_nodes(op="call_function", sort=True)[0]):
-                full = graph.placeholder(f"{node.target}_lifted")
+            with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
+                held = graph.placeholder(f"{node.target}_lifted")
             lifted.append(value)
-        full.meta = dict(node.meta)
-        node.replace_all_uses_with(full)
+        held.meta = dict(node.meta)
+        node.replace_all_uses_with(held)
         graph.erase_node(node)
     return lifted
 
 
-def inductor(graph_module: torch.fx.GraphModule, inputs: list[Any], gpu: Mapping[str, Any], **kwargs: Any) -> Code | None:
+def inductor(
+    graph_module: torch.fx.GraphModule, inputs: Sequence[Any], gpu: Mapping[str, Any], **options: Any
+) -> Code | None:
     """What Inductor makes of an ATen graph for the GPU; None if there is nothing to compute."""
     made: list[Code] = []
 
@@ -366,7 +403,7 @@ def inductor(graph_module: torch.fx.GraphModule, inputs: list[Any], gpu: Mapping
         return types.SimpleNamespace(call=None, __file__="", runner=None)
 
     with described(gpu), mock.patch.object(GraphLowering, "compile_to_module", keep):
-        fx.compile_fx_inner(*moved(graph_module, inputs), **kwargs)
+        fx.compile_fx_inner(*moved(graph_module, inputs), **options)
     return made[0] if made else None
 
 
