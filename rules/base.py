@@ -7,7 +7,7 @@ something that Dynamo would do, and yields findings.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -30,6 +30,8 @@ class Fact:
     gb_id: str = ""
     when: str = "always"
     only: str = ""
+    # What it returns when an argument is given: torch.max with `dim`.
+    returns_with: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

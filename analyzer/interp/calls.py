@@ -30,7 +30,7 @@ from tlint.analyzer.interp.values import (
     members,
 )
 from tlint.analyzer.model import Confidence
-from tlint.rules.base import Site
+from tlint.rules.base import Fact, Site
 
 Args = library.Args
 Keywords = library.Keywords
@@ -133,16 +133,10 @@ def call_module(m: Machine, f: Frame, callee: ExternalInstance, args: Args, keyw
         return library.first(args)
     fact = m.facts.lookup(f"{cls}.forward") or m.facts.lookup(cls)
     m.emit("call", f, node, callee=callee, args=args, keywords=keywords, fact=fact, method="forward", receiver=callee)
-    returns = m.facts.lookup(f"{cls}.forward")
-    if returns is not None and returns.returns:
-        return forwarded(library.typed(returns.returns, args, keywords))
-    if cls in m.facts.modules:
-        return Tensor("float", None, "op", Confidence.likely)
-    return UNKNOWN
-
-
-def forwarded(v: Value) -> Value:
-    return v
+    forward = m.facts.lookup(f"{cls}.forward")
+    if forward is not None and forward.returns:
+        return library.returned(forward, args, keywords)
+    return Tensor("float", None, "op", Confidence.likely) if cls in m.facts.modules else UNKNOWN
 
 
 def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywords, node: ast.AST) -> Value:
@@ -178,8 +172,8 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
     fact = m.facts.lookup(qualname) or (m.facts.lookup(f"torch.nn.Module.{name}") if isinstance(receiver, (Instance, ExternalInstance)) else None)
     m.emit("call", f, node, callee=Bound(receiver, name), receiver=receiver, method=name, args=args, keywords=keywords, fact=fact)
     if isinstance(receiver, Tensor):
-        return tensor_method(m, receiver, name, args, keywords, fact.returns if fact else "")
-    return library.typed(fact.returns, args, keywords, receiver) if fact is not None and fact.returns else outside(args, keywords)
+        return tensor_method(m, receiver, name, args, keywords, fact)
+    return library.returned(fact, args, keywords, receiver) if fact is not None and fact.returns else outside(args, keywords)
 
 
 def registered(m: Machine, f: Frame, args: Args, keywords: Keywords, name: str) -> None:
@@ -217,7 +211,7 @@ def module_container(m: Machine, f: Frame, v: ExternalInstance, name: str, args:
     return None
 
 
-def tensor_method(m: Machine, t: Tensor, name: str, args: Args, keywords: Keywords, returns: str) -> Value:
+def tensor_method(m: Machine, t: Tensor, name: str, args: Args, keywords: Keywords, fact: Fact | None) -> Value:
     """What a tensor's method returns; conversions set the dtype's class."""
     if t.certain is Confidence.possible and name in objects.TELLING:
         t = replace(t, certain=Confidence.likely)
@@ -245,8 +239,9 @@ def tensor_method(m: Machine, t: Tensor, name: str, args: Args, keywords: Keywor
             return replace(t, origin="random")
         case "masked_select" | "nonzero" | "argwhere":
             return replace(t, kind="int" if name != "masked_select" else t.kind, origin="op", sized=True)
-    result = library.typed(returns, args, keywords, t) if returns else replace(t, origin="random" if t.origin == "random" else "op", rank=None)
-    return result
+    if fact is not None and fact.returns:
+        return library.returned(fact, args, keywords, t)
+    return replace(t, origin="random" if t.origin == "random" else "op", rank=None)
 
 
 def converted(t: Tensor, args: Args, keywords: Keywords) -> str | None:
@@ -368,10 +363,12 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
     handler = library.HANDLERS.get(name)
     if handler is not None:
         return handler(m, f, node, args, keywords)
+    if name in library.DRAWS:
+        return library.drawn(dtyped(library.returned(fact, args, keywords), keywords), name)
     if name in m.facts.modules or (fact is not None and fact.kind in ("construction", "recurrent") and not fact.returns):
         return ExternalInstance(name, args, keywords)
     if fact is not None and fact.returns:
-        return dtyped(library.typed(fact.returns, args, keywords), keywords)
+        return dtyped(library.returned(fact, args, keywords), keywords)
     if name == "logging.getLogger":
         return ExternalInstance("logging.Logger")
     last = name.rpartition(".")[2]

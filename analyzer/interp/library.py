@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tlint.analyzer.interp import calls, expressions, narrowing, objects
@@ -32,6 +33,7 @@ from tlint.analyzer.interp.values import (
     members,
 )
 from tlint.analyzer.model import Confidence
+from tlint.rules.base import Fact
 
 Args = tuple[Value, ...]
 Keywords = tuple[tuple[str, Value], ...]
@@ -67,24 +69,62 @@ FOLDED = {
 FOLDED_NAMES = {"typing.TYPE_CHECKING": FALSE, "typing_extensions.TYPE_CHECKING": FALSE, "torch.fx.is_fx_tracing": FALSE}
 
 
+# Draws: what is computed from one alone is as random as it is.
+DRAWS = frozenset(
+    [f"torch.{n}" for n in ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal")]
+    + [f"random.{n}" for n in ("random", "uniform", "randint", "randrange", "gauss", "betavariate", "normalvariate", "getrandbits")]
+    + [f"numpy.random.{n}" for n in ("rand", "randn", "random", "uniform", "randint", "normal", "random_sample", "binomial", "beta", "poisson")]
+)
+
+
+def drawn(v: Value, name: str) -> Value:
+    match v:
+        case Tensor():
+            return replace(v, origin="random", certain=Confidence.certain)
+        case Scalar():
+            return replace(v, origin="random")
+    if name.startswith("torch."):
+        return Tensor(origin="random", certain=Confidence.certain)
+    return Scalar("int" if name.endswith(("randint", "randrange", "getrandbits")) else "float", "random")
+
+
 # Types of the facts table ----------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
 def parsed(text: str) -> tuple[str, tuple[Any, ...]]:
-    """"tuple[Tensor[int],None]" → ("tuple", (("Tensor", (("int", ()),)), ("None", ())))."""
-    head, bracket, rest = text.partition("[")
-    if not bracket:
-        return head.strip(), ()
+    """"tuple[Tensor[int],None]" → ("tuple", (("Tensor", (("int", ()),)), ("None", ()))); "int|None" → ("|", …)."""
+    choices = separated(text, "|")
+    if len(choices) > 1:
+        return "|", tuple(parsed(c) for c in choices)
+    head, bracket, rest = text.strip().partition("[")
+    return head, tuple(parsed(p) for p in separated(rest[:-1], ",")) if bracket else ()
+
+
+def separated(text: str, by: str) -> list[str]:
+    """The parts of a type between separators that stand outside brackets."""
     parts, depth, start = [], 0, 0
-    inner = rest[: rest.rindex("]")]
-    for i, c in enumerate(inner):
+    for i, c in enumerate(text):
         depth += (c == "[") - (c == "]")
-        if c == "," and not depth:
-            parts.append(inner[start:i])
+        if c == by and not depth:
+            parts.append(text[start:i])
             start = i + 1
-    parts.append(inner[start:])
-    return head.strip(), tuple(parsed(p) for p in parts if p.strip())
+    return [*parts, text[start:]]
+
+
+def returned(fact: Fact | None, args: Args, keywords: Keywords, receiver: Value | None = None) -> Value:
+    """What a call returns by the facts table."""
+    if fact is None:
+        return UNKNOWN
+    text = fact.returns
+    given = dict(keywords)
+    for name, other in fact.returns_with.items():
+        # Positional: of torch's own functions only `dim` is given so, right behind the tensor.
+        position = args[0 if receiver is not None else 1 :][:1] if name == "dim" else ()
+        value = given.get(name, position[0] if position else None)
+        if value is not None and not (isinstance(value, Const) and value.value in (None, False)) and not value.is_tensor:
+            text = other
+    return typed(text, args, keywords, receiver)
 
 
 def typed(text: str, args: Args = (), keywords: Keywords = (), receiver: Value | None = None) -> Value:
@@ -98,15 +138,20 @@ def typed(text: str, args: Args = (), keywords: Keywords = (), receiver: Value |
 def instantiate(kind: tuple[str, tuple[Any, ...]], tensors: list[Tensor], receiver: Value | None) -> Value:
     head, inner = kind
     match head:
+        case "|":
+            return join(*(instantiate(i, tensors, receiver) for i in inner))
         case "Tensor" | "ndarray":
-            dtype = inner[0][0] if inner else ""
             return Tensor(
-                kind=(tensors[0].kind if tensors else None) if dtype == "same" else (dtype or None),
+                kind=dtype_class(inner, tensors),
                 origin="random" if tensors and all(t.origin == "random" for t in tensors) else "op",
                 certain=min((t.certain for t in tensors), default=Confidence.certain),
                 numpy=head == "ndarray",
                 sized=any(t.sized for t in tensors),
             )
+        case "scalar":
+            return Scalar(dtype_class(inner, tensors) or "float", "data" if tensors else "config")
+        case "tuple" if len(inner) == 2 and inner[1][0] == "...":
+            return Sequence("tuple", None, instantiate(inner[0], tensors, receiver))
         case "tuple":
             return Sequence("tuple", tuple(instantiate(i, tensors, receiver) for i in inner))
         case "list" | "set" | "iterator":
@@ -123,11 +168,21 @@ def instantiate(kind: tuple[str, tuple[Any, ...]], tensors: list[Tensor], receiv
             return receiver if receiver is not None else UNKNOWN
         case "dtype" | "device":
             return ExternalInstance(f"torch.{head}")
-        case "optional":
-            return join(NONE, instantiate(inner[0], tensors, receiver))
-        case "":
-            return UNKNOWN
     return ExternalInstance(head) if "." in head else UNKNOWN
+
+
+def dtype_class(inner: tuple[Any, ...], tensors: list[Tensor]) -> str | None:
+    """The class of dtype that "same" (as the first tensor), "number" (as sums: bool becomes int) or a name says."""
+    name = inner[0][0] if inner else ""
+    first = tensors[0].kind if tensors else None
+    match name:
+        case "":
+            return None
+        case "same":
+            return first
+        case "number":
+            return "int" if first == "bool" else first
+    return name
 
 
 def tensors_in(v: Value, depth: int = 2) -> list[Tensor]:
@@ -374,7 +429,7 @@ def do_number(kind: str) -> Handler:
         for v in members(first(args)) if args else ():
             match v:
                 case Tensor():
-                    results.append(Scalar(kind, "random" if v.origin == "random" and False else "data"))
+                    results.append(Scalar(kind, "data"))
                 case Scalar(origin=origin):
                     results.append(Scalar(kind, origin))
                 case _:
@@ -524,25 +579,12 @@ def do_functional_call(m: Machine, f: Frame, node: ast.AST, args: Args, keywords
     return calls.call_value(m, f, first(args), given, (), node)
 
 
-def do_transform(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
-    """torch.func.vmap and its like: the result is called with the same arguments."""
-    return first(args)
-
-
-def do_apply(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
-    return UNKNOWN
-
-
 def do_cond(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     given = dict(keywords)
     operands = args[3] if len(args) > 3 else given.get("operands", Sequence("tuple", ()))
     inputs = operands.items if isinstance(operands, Sequence) and operands.items is not None else ()
     branches = [args[i] if len(args) > i else given.get(n, UNKNOWN) for i, n in ((1, "true_fn"), (2, "false_fn"))]
     return join(*(calls.call_value(m, f, b, inputs, (), node) for b in branches))
-
-
-def do_replace(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
-    return first(args)
 
 
 HANDLERS: dict[str, Handler] = {
@@ -586,9 +628,9 @@ HANDLERS: dict[str, Handler] = {
     "copy.copy": do_same,
     "torch.utils.checkpoint.checkpoint": do_checkpoint,
     "torch.func.functional_call": do_functional_call,
-    "torch.func.vmap": do_transform,
-    "torch.vmap": do_transform,
+    "torch.func.vmap": do_same,
+    "torch.vmap": do_same,
     "torch.compiler.nested_compile_region": do_same,
     "torch.cond": do_cond,
-    "dataclasses.replace": do_replace,
+    "dataclasses.replace": do_same,
 }

@@ -267,7 +267,7 @@ def tensor_attribute(m: Machine, f: Frame, v: Tensor, name: str, node: ast.AST) 
     owner = "numpy.ndarray" if v.numpy else "torch.Tensor"
     match name:
         case "shape":
-            return Sequence("Size", None if v.rank is None else (Scalar("int", "shape"),) * v.rank, Scalar("int", "data" if v.sized and False else "shape"))
+            return Sequence("Size", None if v.rank is None else (Scalar("int", "shape"),) * v.rank, Scalar("int", "shape"))
         case "T" | "mT" | "H" | "mH" | "real" | "imag" | "data":
             m.emit("attribute", f, node, value=v, method=name)
             return v
@@ -303,6 +303,9 @@ def super_attribute(m: Machine, receiver: Instance, module_name: str, qualname: 
         if isinstance(entry, ClassDef):
             if name in entry.methods:
                 return bound_method(m, entry.methods[name], receiver)
+        elif name == "__call__" and entry in MODULE_NAMES:
+            forward = find_method(m, receiver.cls.definition, "forward")
+            return bound_method(m, forward, receiver) if forward is not None else UNKNOWN
         elif entry not in NOT_MODULES:
             return Bound(ExternalInstance(entry), name)
     return UNKNOWN
@@ -407,10 +410,6 @@ def attributes_of(m: Machine, instance: Instance) -> dict[str, Value]:
             calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
         else:
             calls.run_bound(m, frame, value, instance.args, instance.keywords, init.node)
-    if not is_module(m, cls):
-        return own
-    for name in ("setup", "post_init", "reset_parameters"):
-        own.setdefault(name, UNKNOWN) if False else None
     return own
 
 
