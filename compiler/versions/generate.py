@@ -1,0 +1,293 @@
+"""Mine the facts of one torch: `python compiler/versions/generate.py 2.13 [--python INTERPRETER]`.
+
+Makes an environment for that release (or takes the interpreter given, which needs torch, numpy and expecttest), reads what torch
+says of itself (mine.py), runs its operators, modules and everything in probes.py under Dynamo (observe.py), and writes
+`v2_13/facts.json`, a row a line, sorted, so that a diff of two versions can be read. Then says what broke and what healed
+since the version before.
+
+A row of "callables": {"returns": TYPE, "returns_with": {argument: TYPE}, "kind": KIND, "gb_type", "gb_id", "when", "only"}.
+  TYPE          Tensor, Tensor[bool|int|float|complex], Tensor[same] (the dtype class of the first tensor given), Tensor[number] (the same,
+                but int for bool, as sums are), ndarray[...] likewise, scalar[same] (a Python number of that class), tuple[T,U],
+                tuple[T,...], list[T], int, float, bool, str, None, Size, dtype, device, self, T|U, or the name of a class.
+  returns_with  what it returns when this argument is given: torch.max with dim.
+  when          always, or default: under fullgraph=True torch turns capture on, and it does not break.
+  only          the break depends on the call: one-argument, without:NAME, keyword:NAME, tensor-argument (some argument is a tensor, or
+                holds one, where a number is meant), or arguments (some of torch's own samples break: which is not known).
+  error         compiling it failed with this exception and no break was logged.
+No gb_type: it was seen not to break, or was never tried (no "tried").
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from typing import Any
+
+from probes import CONDITIONAL, PROBES
+
+HERE = pathlib.Path(__file__).parent
+Json = dict[str, Any]
+
+# Calls to try for functions that nobody wrote a probe for, in this order; the first that eager mode accepts is compiled.
+METHOD_CALLS = (
+    "x.{}()", "x.{}(x)", "x.{}(2)", "x.{}(0, 1)", "i.{}()", "m.{}()", "s.{}()", "v.{}(v)", "i.{}(i)", "x.{}(v)", "x.{}(0, i)",
+    "x.{}(torch.float64)", "x.{}(m, x)", "x.{}(0, torch.zeros(4, 4, dtype=torch.int64), x)", "x.{}((4, 4))", "x.{}((4, 4), 1.0)",
+    "x.{}(m, 0.0)", "x.{}(0, i, x)", "x.{}(x, x)", "x.{}(i, i)", "x.{}(0, i, 1.0)", "x.{}(lambda t: t)", "x.{}('cpu')",
+)  # fmt: skip
+FUNCTION_CALLS = (
+    "{}(x)", "{}(x, x)", "{}(x, 2)", "{}()", "{}(3)", "{}(x, x, x)", "{}(i)", "{}(m)", "{}(s)", "{}(v)", "{}(v, v)", "{}(x, 0, i)",
+    "{}((2, 3))", "{}([x, x])", "{}(x, v)", "{}(x, m)", "{}(x, (4,))", "{}(x, 0, 1)", "{}([v, v])", "{}(i, x)",
+    "{}(torch.ones(1, 4, 4, 4), 2)", "{}(torch.ones(1, 4, 4), 2)", "{}(v, v, v, v)", "{}('cpu')", "{}(torch.float32)",
+)  # fmt: skip
+NUMPY_CALLS = ("{}(a)", "{}(a, a)", "{}(a, 2)", "{}(3)", "{}((2, 3))", "{}([a, a])", "{}(a[0])", "{}(a[0], a[0])", "{}(0.0, 1.0, 5)",
+               "{}(a, 1, 0)", "{}(2, 3)", "{}(a > 1)", "{}(a, a, a)", "{}()", "{}((4,), 0)", "{}(np.arange(4))")  # fmt: skip
+MATH_CALLS = ("{}(0.5)", "{}(0.5, 0.5)", "{}(3)", "{}(3, 2)", "{}([1.0, 2.0])", "{}([1.0], [2.0])", "{}(1.5)", "{}(0.5, 1)")
+
+# Nothing of these can be said by trying: they stop the process, reach for the network, or start threads.
+NOT_TRIED = re.compile(r"torch\.(hub\.|compile$|_dynamo|set_default_tensor_type$|jit\.|export\.|library\.|distributed\.(?!is_|get_))|numpy\.test$")
+
+# What a break of this kind means in a rule's terms, where no probe says it.
+KINDS = {
+    "Dynamic shape operator": "dynamic-shape",
+    "Dynamic shape operator (no meta kernel)": "dynamic-shape",
+    "Data-dependent operator": "tensor-to-python",
+    "Unsupported Tensor.item() call with capture_scalar_outputs=False": "tensor-to-python",
+    "Attempted to wrap sparse Tensor": "sparse",
+    "Attempted to wrap RNN, GRU, or LSTM": "recurrent",
+}
+
+
+# ------------------------------------------------------------------------------------------------- running
+
+
+def environment(version: str, folder: pathlib.Path) -> str:
+    """A new environment with that torch."""
+    venv.create(folder, with_pip=True)
+    python = str(folder / "bin" / "python")
+    wheels = ["--index-url", "https://download.pytorch.org/whl/cpu", "--extra-index-url", "https://pypi.org/simple"]
+    subprocess.run([python, "-m", "pip", "install", "-q", *wheels, f"torch=={version}.*", "numpy", "expecttest"], check=True)
+    return python
+
+
+def under(python: str, script: str, *files: pathlib.Path) -> None:
+    subprocess.run([python, str(HERE / script), *map(str, files)], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def probes(mined: Json) -> Iterator[Json]:
+    """Everything to run: torch's operators, torch's modules, what probes.py asks, and the rest of the names by guessed calls."""
+    asked = {name for group in PROBES.values() for name in group}
+    sampled = set()
+    for op, form, name in mined["operators"]:
+        sampled.add(name)
+        yield {"name": name, "op": op, "form": form}
+    for module in mined["module_samples"]:
+        yield {"name": f"torch.nn.{module}.forward", "module": module}
+    for kind, group in PROBES.items():
+        for name, statement in group.items():
+            setup, line = ("", statement) if isinstance(statement, str) else statement
+            yield {"name": name, "kind": kind, "setup": setup, "statements": [line]}
+    for name, (kind, only, breaks, fine) in CONDITIONAL.items():
+        yield {"name": name, "kind": kind, "only": only, "statements": [breaks]}
+        yield {"name": name, "kind": kind, "only": only, "fine": True, "statements": [fine]}
+    known = {mined["aliases"].get(name, name) for name in asked | sampled}
+    families = (
+        ("torch.Tensor.{}", "tensor", METHOD_CALLS, lambda name: name),
+        ("{}", "torch", FUNCTION_CALLS, lambda name: name),
+        ("{}", "numpy", NUMPY_CALLS, lambda name: name),
+        ("math.{}", "math", MATH_CALLS, lambda name: f"math.{name}"),
+    )
+    for pattern, family, calls, spell in families:
+        for short in mined["callables"][family]:
+            name = pattern.format(short)
+            if name not in known and not NOT_TRIED.match(name):
+                yield {"name": name, "statements": [call.format(spell(short)) for call in calls]}
+
+
+# --------------------------------------------------------------------------------------------------- rows
+
+
+def skeleton(returns: str) -> str:
+    """A type without what is known of dtypes: Tensor[int] is a Tensor."""
+    return re.sub(r"(Tensor|ndarray|scalar)\[\w+\]", r"\1", returns)
+
+
+def refined(stub: str, seen: list[str]) -> str:
+    """What the stub says, with the dtype classes seen; what was seen where it says nothing."""
+    if not stub:
+        return "|".join(seen)
+    exact = [s for s in seen if skeleton(s) == stub]
+    if exact:
+        return exact[0]
+    if "None" == stub and seen:
+        return "|".join(seen)
+    # A stub's tuple[Tensor,...] is any tuple that was seen.
+    return next((s for s in seen if stub.startswith("tuple") and s.startswith("tuple")), stub)
+
+
+def add_types(row: Json, stub: Json, seen: list[str]) -> None:
+    if row.get("returns"):
+        return
+    if stub.get("returns") == "self" or stub.get("returns", "") and not seen:
+        returns = stub["returns"]
+    else:
+        returns = refined(stub.get("returns", ""), seen)
+    if returns:
+        row["returns"] = returns
+    extra = {name: refined(text, seen) for name, text in stub.get("returns_with", {}).items()}
+    if extra:
+        row["returns_with"] = dict(sorted(extra.items()))
+
+
+def outcome(result: Json, gb_ids: dict[str, str]) -> Json:
+    """What a probe's run says of breaking: {} if it did not."""
+    default, fullgraph = result.get("default", {}), result.get("fullgraph", {})
+    gb_type = default.get("gb_type") or fullgraph.get("gb_type")
+    if gb_type:
+        when = "always" if "gb_type" in default and fullgraph else "default" if "gb_type" in default else "fullgraph"
+        return {"gb_type": gb_type, "gb_id": gb_ids.get(gb_type, ""), "when": when}
+    problem = default.get("error") or default.get("skipped")
+    return {"error": problem} if problem else {}
+
+
+def callables(mined: Json, results: list[Json]) -> tuple[dict[str, Json], list[str]]:
+    """The rows, and what could not be observed. A probe someone wrote outweighs a sample, and that a guessed call."""
+    gb_ids = {entry["gb_type"]: gb_id for gb_id, entry in mined["registry"].items()}
+
+    def canonical(name: str) -> str:
+        return mined["aliases"].get(name, name)
+
+    types = {canonical(name): row for name, row in sorted(mined["types"].items(), reverse=True)}
+    rows: dict[str, Json] = {}
+    notes: list[str] = []
+    conditions: dict[str, dict[bool, Json]] = {}
+    for result in sorted(results, key=lambda r: 0 if "kind" in r else 1 if "op" in r or "module" in r else 2):
+        name = canonical(result["name"])
+        if "failure" in result:
+            if "kind" in result:
+                notes.append(f"{name}: {result['failure']}")
+            continue
+        if "only" in result:
+            conditions.setdefault(name, {})[result.get("fine", False)] = result
+            continue
+        row = rows.setdefault(name, {})
+        add_types(row, types.get(name, {}), result["returns"])
+        if "tried" in row:
+            continue
+        row["tried"] = True
+        found = outcome(result, gb_ids)
+        if found and result.get("fine"):
+            found["only"] = "arguments"
+        row |= found
+        if kind := result.get("kind") or KINDS.get(found.get("gb_type", ""), ""):
+            row["kind"] = kind
+    for name, pair in conditions.items():
+        add_condition(rows.setdefault(name, {}), pair, gb_ids, notes, name)
+        add_types(rows[name], types.get(name, {}), pair.get(True, pair.get(False, {"returns": []}))["returns"])
+    for name, stub in types.items():
+        add_types(rows.setdefault(name, {}), stub, [])
+    return {name: row for name, row in rows.items() if row}, notes
+
+
+def add_condition(row: Json, pair: dict[bool, Json], gb_ids: dict[str, str], notes: list[str], name: str) -> None:
+    """Two calls of one function: one that ought to break, one that ought not."""
+    if False not in pair or True not in pair:
+        notes.append(f"{name}: half of a pair did not run")
+        return
+    breaks, fine = outcome(pair[False], gb_ids), outcome(pair[True], gb_ids)
+    for key in ("gb_type", "gb_id", "when", "error", "only"):
+        row.pop(key, None)
+    row |= {"tried": True, "kind": pair[False]["kind"], **(breaks or fine)}
+    if breaks and not fine:
+        row["only"] = pair[False]["only"]
+    if fine and not breaks:
+        notes.append(f"{name}: breaks the other way round")
+
+
+# -------------------------------------------------------------------------------------------------- output
+
+
+def written(facts: Json) -> str:
+    """JSON with one row a line."""
+    parts = []
+    for key, value in facts.items():
+        if isinstance(value, (dict, list)):
+            rows = [
+                (f"{json.dumps(k)}: " if isinstance(value, dict) else "") + json.dumps(v, ensure_ascii=False, sort_keys=True)
+                for k, v in (sorted(value.items()) if isinstance(value, dict) else ((None, item) for item in value))
+            ]
+            brackets = "{}" if isinstance(value, dict) else "[]"
+            parts.append(f"{json.dumps(key)}: {brackets[0]}\n" + ",\n".join(rows) + f"\n{brackets[1]}")
+        else:
+            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def folder(version: str) -> pathlib.Path:
+    return HERE / f"v{version.replace('.', '_')}"
+
+
+def previous(version: str) -> pathlib.Path | None:
+    """The facts of the newest version before this one."""
+    def number(path: pathlib.Path) -> tuple[int, ...]:
+        return tuple(map(int, path.parent.name[1:].split("_")))
+
+    older = [p for p in HERE.glob("v*/facts.json") if number(p) < tuple(map(int, version.split(".")))]
+    return max(older, key=number, default=None)
+
+
+def differences(old: Json, new: Json) -> Iterator[str]:
+    """What broke and what healed, of the callables that both versions tried."""
+    before, after = old["callables"], new["callables"]
+    for name in sorted(before.keys() & after.keys()):
+        was, now = before[name], after[name]
+        if not (was.get("tried") and now.get("tried")) or was.get("gb_type") == now.get("gb_type"):
+            continue
+        label = "broke" if not was.get("gb_type") else "healed" if not now.get("gb_type") else "changed"
+        yield f"{label:8}{name}: {was.get('gb_type', 'no break')} -> {now.get('gb_type', 'no break')}"
+
+
+def generate(version: str, python: str, work: pathlib.Path) -> None:
+    under(python, "mine.py", work / "mined.json")
+    mined = json.loads((work / "mined.json").read_text(encoding="utf-8"))
+    if not mined["torch"].startswith(version + "."):
+        raise SystemExit(f"{python} has torch {mined['torch']}, not {version}")
+    (work / "probes.json").write_text(json.dumps(list(probes(mined))), encoding="utf-8")
+    under(python, "observe.py", work / "probes.json", work / "results.jsonl")
+    results = [json.loads(line) for line in (work / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows, notes = callables(mined, results)
+    facts = {key: mined[key] for key in ("torch", "python")}
+    facts |= {"callables": rows, **{key: mined[key] for key in ("attributes", "modules", "aliases", "registry", "compile")}}
+    older = previous(version)
+    folder(version).mkdir(exist_ok=True)
+    (folder(version) / "facts.json").write_text(written(facts), encoding="utf-8")
+    for note in notes:
+        print(f"not seen: {note}")
+    if older:
+        for line in differences(json.loads(older.read_text(encoding="utf-8")), facts):
+            print(line)
+    tried = sum("tried" in row for row in rows.values())
+    print(f"{len(rows)} callables, {tried} tried, {sum('gb_type' in row for row in rows.values())} break; torch {mined['torch']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("version", help="major.minor, as in 2.13")
+    parser.add_argument("--python", help="an interpreter that has that torch, numpy and expecttest")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for what was mined and observed")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        work = options.keep or pathlib.Path(temporary)
+        work.mkdir(exist_ok=True)
+        generate(options.version, options.python or environment(options.version, work / "environment"), work)
+
+
+if __name__ == "__main__":
+    main()

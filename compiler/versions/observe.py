@@ -1,0 +1,377 @@
+"""Watch what Dynamo does with a callee: run under the torch to be mined, `observe.py PROBES RESULTS`, both JSON.
+
+A probe is `{"name": qualname, "statements": [...], "setup": "..."}` or, for an operator that torch's own tests have sample
+inputs for, `{"name": qualname, "op": name in op_db, "form": "function" | "method"}`. A result holds the type the callee
+returned in eager mode and the breaks seen in default mode and under fullgraph, each only if it lay in the probe's statement.
+
+Every probe runs in a fork of its own, so that a seed, a hook or a crash harms no other.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import linecache
+import os
+import select
+import signal
+import sys
+import textwrap
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy
+import torch
+import torch._dynamo
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+LIMIT = 20.0  # seconds a probe
+SIGNATURES = 3  # kinds of arguments that an operator is compiled with
+SAMPLES = 24  # samples an operator's types are read from, for each dtype
+FILE = "<probe>"
+
+# What statements may name: x float or the dtype asked for, v a row of it, s a 0-d float, i and k integers, m a mask, a numpy, n a plain int.
+PARAMETERS = "x, v, s, i, k, m, a, n"
+
+PREAMBLE = """
+import collections, contextlib, copy, functools, itertools, logging, math, operator, os, random, re, sys, time, warnings
+import numpy
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+"""
+
+
+def arguments(dtype: torch.dtype) -> tuple[Any, ...]:
+    x = torch.tensor([[0.5, 2.0, 0.25, 1.0], [1.0, 0.0, 3.0, 0.5], [2.0, 1.5, 1.0, 0.25], [0.5, 4.0, 2.0, 1.0]]).to(dtype)
+    i, k = torch.tensor([1, 2, 0, 1]), torch.tensor(2)
+    return x, x[0].clone(), x[0, 1].clone().float(), i, k, x > 1 if dtype is not torch.bool else x, x.numpy().copy(), 3
+
+
+# ------------------------------------------------------------------------------------------------- types
+
+
+CLASSES = {torch.float32: "float", torch.int64: "int", torch.bool: "bool", torch.complex64: "complex"}
+
+
+def dtype_class(dtype: torch.dtype) -> str:
+    if dtype is torch.bool:
+        return "bool"
+    return "complex" if dtype.is_complex else "float" if dtype.is_floating_point else "int"
+
+
+def describe(value: Any) -> Any:
+    """The shape of a value's type: a string, or (container, members); a leaf with a dtype is (container, class)."""
+    match value:
+        case torch.Tensor():
+            return ("Tensor", dtype_class(value.dtype))
+        case torch.Size():
+            return "Size"
+        case numpy.ndarray() | numpy.generic():
+            kind = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}.get(value.dtype.kind, "")
+            return ("ndarray", kind)
+        case bool() | int() | float() | complex():
+            return ("scalar", type(value).__name__)
+        case tuple():
+            return ("tuple", tuple(describe(item) for item in value))
+        case list():
+            return ("list", tuple(describe(item) for item in value))
+        case torch.dtype():
+            return "dtype"
+        case torch.device():
+            return "device"
+        case None:
+            return "None"
+    name = type(value).__qualname__
+    return name if type(value).__module__ == "builtins" else f"{type(value).__module__}.{name}"
+
+
+def leaf(container: str, seen: set[tuple[str, str]]) -> str:
+    """How the dtype class of the result follows from that of the argument."""
+    plain = {(given, got) for given, got in seen if given != "complex"} or seen
+    results = {got for _, got in plain}
+    if container == "scalar" and len(results) == 1:
+        return results.pop()
+    if len(results) == 1:
+        rule = results.pop()
+    elif all(given == got for given, got in plain):
+        rule = "same"
+    elif all(got == ("int" if given == "bool" else given) for given, got in plain):
+        rule = "number"
+    else:
+        rule = ""
+    return f"{container}[{rule}]" if rule else "" if container == "scalar" else container
+
+
+def generalise(seen: Iterable[tuple[str, Any]]) -> list[str]:
+    """The types, one for each form, that cover what was returned: [(dtype class of the argument, description)]."""
+    forms: dict[Any, list[tuple[str, Any]]] = {}
+    for given, shape in seen:
+        forms.setdefault(shape if isinstance(shape, str) else shape[0], []).append((given, shape))
+    return sorted(combine(form, rows) for form, rows in forms.items())
+
+
+def combine(form: str, rows: list[tuple[str, Any]]) -> str:
+    if isinstance(rows[0][1], str):
+        return form
+    if form in {"Tensor", "ndarray", "scalar"}:
+        return leaf(form, {(given, shape[1]) for given, shape in rows})
+    lengths = {len(shape[1]) for _, shape in rows}
+    if form == "tuple" and len(lengths) == 1:
+        columns = [[(given, shape[1][n]) for given, shape in rows] for n in range(lengths.pop())]
+        return "tuple[" + ",".join("|".join(generalise(column)) for column in columns) + "]"
+    items = "|".join(generalise((given, item) for given, shape in rows for item in shape[1]))
+    return f"tuple[{items},...]" if form == "tuple" else f"list[{items}]" if items else "list"
+
+
+# ------------------------------------------------------------------------------------------------ breaks
+
+
+def compile_text(text: str, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Run a module's text under a name whose lines tracebacks can show."""
+    linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
+    exec(compile(text, FILE, "exec"), namespace)
+    return namespace
+
+
+def watch(function: Callable[..., Any], args: tuple[Any, ...], lines: range, fullgraph: bool) -> dict[str, str]:
+    """The first break within `lines` when Dynamo runs `function`, or the error that stopped it, or nothing."""
+    seen: list[tuple[str, Any, str]] = []
+    graphs: list[Any] = []
+    original = InstructionTranslatorBase.log_graph_break
+
+    def spy(self: Any, code_options: Any, reason: str, exc: Any) -> None:
+        seen.append((getattr(exc, "gb_type", None) or type(exc).__name__, getattr(exc, "real_stack", None), str(exc)))
+        original(self, code_options, reason, exc)
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    InstructionTranslatorBase.log_graph_break = spy
+    error = ""
+    try:
+        torch.compile(function, backend=backend, fullgraph=fullgraph)(*args)
+    except torch._dynamo.exc.TorchDynamoException as exc:
+        seen.append((getattr(exc, "gb_type", None) or "", getattr(exc, "real_stack", None), str(exc)))
+        error = "" if seen[-1][0] else type(exc).__name__
+    except Exception as exc:
+        error = type(exc).__name__
+    finally:
+        InstructionTranslatorBase.log_graph_break = original
+    for gb_type, stack, message in seen:
+        if gb_type and any(frame.filename == FILE and frame.lineno in lines for frame in stack or ()):
+            return {"gb_type": cause(gb_type, message)}
+    if error:
+        return {"error": error}
+    return {} if graphs else {"skipped": "no graph was captured"}
+
+
+def cause(gb_type: str, message: str) -> str:
+    """Within a loop or a block the break that comes of it hides the first, which opens the message."""
+    return message.splitlines()[0].strip() if "While handling this graph break, another" in message else gb_type
+
+
+def both_modes(function: Callable[..., Any], args: Callable[[], tuple[Any, ...]], lines: range) -> dict[str, Any]:
+    default = watch(function, args(), lines, fullgraph=False)
+    return {"default": default, "fullgraph": watch(function, args(), lines, fullgraph=True)} if default else {"default": {}}
+
+
+# ---------------------------------------------------------------------------------------------- probing
+
+
+def observe_statement(probe: dict[str, Any]) -> dict[str, Any]:
+    """The first statement that runs in eager mode is the one to compile."""
+    failures = []
+    for statement in probe["statements"]:
+        namespace, lines, seen = build(statement, probe.get("setup", "")), None, []
+        for dtype, given in CLASSES.items():
+            if dtype.is_complex:
+                continue
+            torch.manual_seed(0)
+            try:
+                _, value = namespace["eager"](*arguments(dtype))
+            except Exception as exc:
+                failures.append(f"{statement}: {type(exc).__name__}: {exc}")
+                if dtype is torch.float32:
+                    break
+                continue
+            seen.append((given, describe(value)))
+        if not seen:
+            continue
+        lines = namespace["lines"]
+        observed = both_modes(build(statement, probe.get("setup", ""))["probe"], lambda: arguments(torch.float32), lines)
+        return {"statement": statement, "returns": generalise(seen), **observed}
+    return {"failure": failures[0] if failures else "nothing to run"}
+
+
+def build(statement: str, setup: str) -> dict[str, Any]:
+    """A module with the probe as a function, twice: to compile, and to run in eager mode for the value."""
+    try:
+        ast.parse(statement, mode="eval")
+        body = f"r = ({statement})"
+    except SyntaxError:
+        body = statement
+    head = f"{PREAMBLE}{setup}\ndef probe({PARAMETERS}):\n    y = x + 1\n    r = None\n"
+    first = head.count("\n") + 1
+    text = head + textwrap.indent(body, "    ")
+    last = text.count("\n") + 1
+    text += f"\n    return y + 1\n\ndef eager({PARAMETERS}):\n    y = x + 1\n    r = None\n"
+    text += textwrap.indent(body, "    ") + "\n    return y, r\n"
+    module = types.ModuleType("probe")
+    sys.modules["probe"] = module  # where a dataclass looks for the module it is in
+    vars(module)["lines"] = range(first, last + 1)
+    return compile_text(text, vars(module))
+
+
+def observe_operator(probe: dict[str, Any]) -> dict[str, Any]:
+    """Types from all samples of an operator; breaks from a few that differ in what arguments they give."""
+    call = f"{probe['name']}(*args, **kwargs)"
+    if probe["form"] == "method":
+        call = f"args[0].{probe['name'].rsplit('.', 1)[1]}(*args[1:], **kwargs)"
+    text = f"{PREAMBLE}\ndef eager(args, kwargs):\n    return {call}\n\ndef probe(x, args, kwargs):\n    y = x + 1\n    {call}\n    return y + 1\n"
+    namespace = compile_text(text, {"__name__": "probe"})
+    line = text[: text.index("return y + 1")].count("\n")
+    seen, breaking, fine, tried = [], {}, [], set()
+    for given, args, kwargs in samples(probe["op"]):
+        try:
+            value = namespace["eager"](*fresh(args, kwargs))
+        except Exception:  # a sample for a wrapper's own arguments
+            continue
+        if "dtype" not in kwargs:
+            seen.append((given, describe(value)))
+        sign = signature(args, kwargs)
+        if sign in tried or len(tried) >= SIGNATURES:
+            continue
+        tried.add(sign)
+        observed = both_modes(
+            namespace["probe"], lambda a=args, k=kwargs: (torch.ones(2), *fresh(a, k)), range(line, line + 1)
+        )
+        if observed["default"]:
+            breaking[sign] = observed
+        else:
+            fine.append(sign)
+    if not tried:
+        return {"failure": "no sample ran"}
+    worst = next(iter(breaking.values()), {"default": {}})
+    return {"returns": generalise(seen), **worst, "breaking": sorted(breaking), "fine": sorted(fine)}
+
+
+def fresh(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """In-place operators must not see what an earlier run left."""
+    copy = lambda tree: torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), tree)  # noqa: E731
+    return copy(args), copy(kwargs)
+
+
+def samples(name: str) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    from itertools import islice
+
+    for op in operators()[name]:
+        for dtype, given in CLASSES.items():
+            if dtype not in op.dtypes:
+                continue
+            for sample in islice(op.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
+                yield given, (sample.input, *sample.args), sample.kwargs
+
+
+def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    return ", ".join([type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in sorted(kwargs.items())])
+
+
+def operators() -> dict[str, list[Any]]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    found: dict[str, list[Any]] = {}
+    for op in op_db:
+        found.setdefault(op.name, []).append(op)
+    return found
+
+
+def observe_module(probe: dict[str, Any]) -> dict[str, Any]:
+    """An nn.Module of torch's, called with the inputs that torch's own tests call it with."""
+    from torch.testing._internal.common_modules import module_db
+
+    text = f"{PREAMBLE}\ndef probe(x, module, args, kwargs):\n    y = x + 1\n    module(*args, **kwargs)\n    return y + 1\n"
+    namespace = compile_text(text, {"__name__": "probe"})
+    line = text[: text.index("return y + 1")].count("\n")
+    [info] = [info for info in module_db if info.module_cls.__name__ == probe["module"]]
+    seen, outcome, fine = [], {"default": {}}, False
+    for number, given in enumerate(info.module_inputs_func(info, "cpu", torch.float32, False, True)):
+        if given.forward_input is None or number >= 6:
+            continue
+        make = given.constructor_input
+        module = info.module_cls(*make.args, **make.kwargs)
+        args, kwargs = given.forward_input.args, given.forward_input.kwargs
+        try:
+            seen.append(("float", describe(module(*args, **kwargs))))
+        except Exception:
+            continue
+        if fine or outcome["default"]:
+            continue
+        outcome = both_modes(namespace["probe"], lambda: (torch.ones(2), module, args, kwargs), range(line, line + 1))
+        fine = not outcome["default"]
+    return {"returns": generalise(seen), **outcome} if seen else {"failure": "no sample ran"}
+
+
+def observe(probe: dict[str, Any]) -> dict[str, Any]:
+    if "op" in probe:
+        return observe_operator(probe)
+    return observe_module(probe) if "module" in probe else observe_statement(probe)
+
+
+def isolated(probe: dict[str, Any]) -> dict[str, Any]:
+    """The observation, made in a fork; a fork that dies or hangs is an observation too."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(quiet, descriptor)
+        try:
+            found = observe(probe)
+        except BaseException as exc:
+            found = {"failure": f"{type(exc).__name__}: {exc} at {traceback.extract_tb(exc.__traceback__)[-1]}"}
+        with os.fdopen(writer, "w") as out:
+            json.dump(found, out)
+        os._exit(0)
+    os.close(writer)
+    text = b""
+    while select.select([reader], [], [], LIMIT)[0]:
+        part = os.read(reader, 1 << 16)
+        text += part
+        if not part:
+            break
+    else:
+        os.killpg(pid, signal.SIGKILL)
+    os.close(reader)
+    _, status = os.waitpid(pid, 0)
+    if text:
+        return json.loads(text)
+    return {"failure": "ran past the limit" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == 9 else f"died: {status}"}
+
+
+def main(probes: str, results: str) -> None:
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
+    warnings.simplefilter("ignore")
+    with open(probes, encoding="utf-8") as file:
+        todo = json.load(file)
+    if any("op" in probe or "module" in probe for probe in todo):
+        operators()
+    observe_statement({"statements": ["x.sum()"]})  # what Dynamo loads and learns at first use, once for all forks
+    with open(results, "w", encoding="utf-8") as out:
+        for probe in todo:
+            json.dump({**probe, **isolated(probe)}, out)
+            out.write("\n")
+            out.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
