@@ -113,16 +113,27 @@ class Project:
         if name in module.symbols:
             return module.symbols[name]
         for star in module.stars:
-            if (star, name) in seen or name.startswith("_"):
+            if (star, name) in seen:
                 continue
             source = self.find(star, module.path)
             if source is not None and source is not module:
+                if not exports(source, name):
+                    continue
                 found = self.symbol(source, name, seen | {(star, name)})
                 if found is not None:
                     return ImportOf(star, name)
-            elif source is None:
+            elif source is None and not name.startswith("_"):
                 return ImportOf(star, name) if len(module.stars) == 1 else None
         return None
+
+
+def exports(module: ModuleDef, name: str) -> bool:
+    """Whether `from module import *` brings the name: a private one has to be listed in `__all__`."""
+    listed = module.symbols.get("__all__")
+    return not name.startswith("_") or (
+        isinstance(listed, Assigned)
+        and any(isinstance(n, ast.Constant) and n.value == name for node, _ in listed.values for n in ast.walk(node))
+    )
 
 
 def shared(a: Path, b: Path) -> tuple[str, ...]:

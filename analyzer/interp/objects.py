@@ -32,6 +32,8 @@ from tlint.analyzer.interp.values import (
 from tlint.analyzer.model import Confidence
 
 BUILTINS = frozenset(dir(builtins))
+# A folder of the project without `__init__.py` does not hide these.
+INSTALLED = ("torch", "numpy", "triton")
 MODULE_NAMES = ("torch.nn.Module", "torch.nn.modules.module.Module")
 NOT_MODULES = ("builtins.object", "abc.ABC", "torch.autograd.Function", "torch.autograd.function.Function", "typing.Generic", "typing.Protocol", "enum.Enum")
 # Attributes that hold tensors on torch's own layers.
@@ -93,7 +95,7 @@ def imported(m: Machine, importer: ModuleDef, source: str, attribute: str) -> Va
     inner = m.project.find(f"{source}.{attribute}", importer.path)
     if inner is not None:
         return Module(inner)
-    if m.project.is_project(source):
+    if m.project.is_project(source) and source.partition(".")[0] not in INSTALLED:
         return UNKNOWN
     name = f"{source}.{attribute}"
     return library.FOLDED_NAMES.get(name, External(m.facts.canonical(name)))
