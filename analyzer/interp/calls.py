@@ -75,6 +75,8 @@ def arguments(m: Machine, f: Frame, node: ast.Call) -> tuple[Args, Keywords]:
             keywords.append((keyword.arg, value))
         elif isinstance(value, Mapping) and value.items is not None:
             keywords.extend((k.value, v) for k, v in value.items if isinstance(k, Const) and isinstance(k.value, str))
+            if value.open:
+                keywords.append(("**", UNKNOWN))
         else:
             keywords.append(("**", value.item if isinstance(value, Mapping) else UNKNOWN))
     return tuple(args), tuple(keywords)
@@ -149,6 +151,8 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
             return record(m, f, node, "method", receiver, callee, args, keywords)
         case Instance() if name in objects.SELF_METHODS:
             return receiver
+        case Instance() if objects.is_record(m, receiver.cls.definition) and name in ("keys", "values", "items", "get", "pop"):
+            return container_method(m, f, objects.as_record(m, receiver), name, args, keywords, node)
         case ExternalInstance(cls=cls) if m.facts.canonical(cls) in m.facts.modules:
             if name == "compile":
                 return record(m, f, node, "method", receiver, callee, args, keywords)
@@ -277,7 +281,8 @@ def container_method(m: Machine, f: Frame, v: Sequence | Mapping, name: str, arg
                 known = isinstance(args[0], Const) and v.items is not None
                 if known:
                     exact = dict(v.items or ()).get(args[0])
-                    return exact if exact is not None else (args[1] if len(args) > 1 else NONE)
+                    default = args[1] if len(args) > 1 else NONE
+                    return exact if exact is not None else join(default, UNKNOWN) if v.open else default
                 return join(library.looked_up(v, args[0]), args[1] if len(args) > 1 else NONE)
             case "values":
                 return Sequence("iterator", None if v.items is None else tuple(x for _, x in v.items), values)
@@ -321,14 +326,18 @@ def mutated(m: Machine, f: Frame, node: ast.Call, callee: Value, args: Args) -> 
                 objects.set_attribute(m, f, node.func.value, changed)
 
 
-MUTATORS = frozenset(("append", "extend", "insert", "add", "appendleft", "update", "setdefault"))
+MUTATORS = frozenset(("append", "extend", "insert", "add", "appendleft", "update", "setdefault", "pop"))
 
 
 def grown(m: Machine, f: Frame, v: Sequence | Mapping, name: str, args: Args) -> Value:
+    if name == "pop":
+        if isinstance(v, Mapping) and v.items is not None and not f.branches:
+            return Mapping(tuple(kv for kv in v.items if kv[0] != args[0]), open=v.open)
+        return v if isinstance(v, Mapping) else Sequence(v.type, None, library.element_of(m, v))
     if isinstance(v, Mapping):
         if name == "update" and isinstance(args[0], Mapping):
             if v.items is not None and args[0].items is not None and not f.branches:
-                return Mapping(tuple({**dict(v.items), **dict(args[0].items)}.items()))
+                return Mapping(tuple({**dict(v.items), **dict(args[0].items)}.items()), open=v.open or args[0].open)
             return Mapping(None, join(v.key, args[0].key), join(library.values_of(v), library.values_of(args[0])))
         if name == "setdefault" and len(args) > 1:
             return Mapping(None, join(v.key, args[0]), join(library.values_of(v), args[1]))
@@ -354,8 +363,9 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
         return wrapped(inner, "disable+reason" if any(k == "reason" for k, _ in keywords) else "disable") if args else Partial(External(name), (), keywords)
     if name in TRANSPARENT and args and isinstance(args[0], (Function, Partial, Instance)):
         return args[0]
-    if name in OPAQUE and args and isinstance(args[0], (Function, Partial)):
-        return wrapped(args[0], "script" if "script" in name else "opaque")
+    if name in OPAQUE:
+        inner = next((a for a in args if isinstance(a, (Function, Partial))), None)
+        return wrapped(inner, "script" if "script" in name else "opaque") if inner is not None else Partial(External(name))
     if name in ("builtins.staticmethod", "builtins.classmethod") and args:
         return wrapped(args[0], name.rpartition(".")[2].removesuffix("method"))
     fact = m.facts.lookup(name)
@@ -475,7 +485,7 @@ def construct(m: Machine, f: Frame, callee: Class, args: Args, keywords: Keyword
         return Instance(callee, None)
     if any(isinstance(e, str) and e.startswith("enum.") for e in order):
         return UNKNOWN
-    if any(e in library.MAPPINGS for e in order) and objects.find_method(m, cls, "__init__") is None and not any(
+    if objects.is_record(m, cls) and objects.find_method(m, cls, "__init__") is None and not any(
         getattr(e, "assigned", None) for e in order
     ):
         return Mapping(tuple((Const(k), v) for k, v in keywords))
@@ -549,7 +559,7 @@ def bind_arguments(m: Machine, f: Frame, definition: FunctionDef, args: Args, ke
         bound[p.arg] = given.pop(p.arg) if p.arg in given else missing(m, home, defaults.get(p.arg), rest)
     if a.kwarg is not None:
         known = tuple((Const(k), v) for k, v in given.items())
-        bound[a.kwarg.arg] = Mapping(known) if rest is None else Mapping(None, Scalar("str"), join(rest, *given.values()) if given else rest)
+        bound[a.kwarg.arg] = Mapping(known, open=rest is not None)
     return bound
 
 
@@ -582,7 +592,7 @@ def root_arguments(m: Machine, callee: Function, tensors: bool = True) -> dict[s
     if a.vararg is not None:
         bound[a.vararg.arg] = Sequence("tuple", None, Tensor(origin="input", certain=Confidence.likely) if tensors else UNKNOWN)
     if a.kwarg is not None:
-        bound[a.kwarg.arg] = Mapping(None, Scalar("str"), UNKNOWN)
+        bound[a.kwarg.arg] = Mapping((), open=True)
     return bound
 
 
@@ -610,12 +620,16 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         if not silent and result.findings:
             m.listener.again(result.findings, f, node)
         return result.value
-    if definition in m.active[-DEPTH:] and m.active.count(definition) > 1:
+    who = (definition, callee.receiver, callee.closure)
+    deep = m.active.count(who)
+    if deep > 2:
         return UNKNOWN
+    if deep > 1:  # the last time with any arguments: what ends the recursion is reached too
+        bound = {k: v if isinstance(v, Instance) else widen(v) for k, v in bound.items()}
     m.contexts[definition, silent, f.dynamo] = m.contexts.get((definition, silent, f.dynamo), 0) + 1
     result = Result()
     m.results[key] = result
-    m.active.append(definition)
+    m.active.append(who)
     m.running.append(result)
     if not silent:
         m.functions.add(definition)

@@ -209,6 +209,8 @@ def looked_up(v: Mapping, index: Value) -> Value:
         exact = dict(v.items).get(index)
         if exact is not None:
             return exact
+        if v.open:
+            return UNKNOWN
     return values_of(v)
 
 
@@ -373,7 +375,7 @@ def do_isinstance(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Key
 
 def do_len(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     match first(args):
-        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items):
+        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items, open=False):
             return Const(len(items))
         case Instance() as instance:
             return objects.call_method(m, f, instance, "__len__", (), (), node)
@@ -413,7 +415,7 @@ def do_dict(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords)
         return Mapping(named)
     match args[0]:
         case Mapping(items=tuple() as items):
-            return Mapping(tuple({**dict(items), **dict(named)}.items()))
+            return Mapping(tuple({**dict(items), **dict(named)}.items()), open=args[0].open)
         case Mapping() as source:
             return Mapping(None, source.key, join(source.item, *(v for _, v in named)))
         case Sequence() as pairs:
@@ -480,15 +482,14 @@ def do_abs(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) 
 def do_quantified(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     """any, all: every element is tested."""
     element = element_of(m, first(args))
-    operand: ast.AST = node.args[0] if isinstance(node, ast.Call) and node.args else node
-    if isinstance(operand, (ast.GeneratorExp, ast.ListComp)):
-        operand = operand.elt
-    for v in members(first(args)):
-        if v.is_tensor:
-            return Scalar("bool")  # any(tensor) goes to torch.any
-    answer = narrowing.truth(m, f, element, operand, "bool")  # type: ignore[arg-type]
-    known = isinstance(args[0], Sequence) and args[0].items if args else None
-    return Const(answer) if answer is not None and known and len(known) == 1 else Scalar("bool", expressions.origin_of(*members(element)))
+    if any(v.is_tensor for v in members(first(args))):
+        return Scalar("bool")  # any(tensor) goes to torch.any
+    # The call itself is the event: it is Python's own loop that tests the elements.
+    answers = {narrowing.truth_of(m, v) for v in members(element)}
+    known = args and isinstance(args[0], Sequence) and args[0].items is not None and len(args[0].items) == 1
+    if known and len(answers) == 1 and None not in answers:
+        return Const(answers.pop())
+    return Scalar("bool", expressions.origin_of(*members(element)))
 
 
 def do_sorted(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
@@ -512,7 +513,7 @@ def do_filter(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keyword
         return UNKNOWN
     element = iterated(m, f, args[1], node)
     tested = element if args[0].is_none else calls.call_value(m, f, args[0], (element,), (), node)
-    narrowing.truth(m, f, tested, node, "bool")  # type: ignore[arg-type]
+    narrowing.truth(m, f, tested, node, "filter")  # type: ignore[arg-type]
     return Sequence("iterator", None, element)
 
 

@@ -1,0 +1,1194 @@
+"""What the interpreter follows, what it knows of values, and what it must not fold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from project import check
+
+METHODS = {
+    "through self": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return self.head(x)
+
+    def head(self, x):
+        return self._scale(x, 2)
+
+    def _scale(self, x, by):
+        return by * x / x.max().item()  # expect: TL101
+""",
+    "inherited": """
+# file: main.py
+from base import Base
+
+class Net(Base):
+    def head(self, x):
+        return x / x.max().item()  # expect: TL101
+# file: base.py
+import torch
+
+class Base(torch.nn.Module):
+    def forward(self, x):
+        return self.head(x)
+
+    def head(self, x):
+        raise NotImplementedError
+""",
+    "super": """
+import torch
+
+class Base(torch.nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+    @classmethod
+    def shift(cls, x):
+        return x - x.min().item()  # expect: TL101
+
+class Middle(Base):
+    pass
+
+class Net(Middle):
+    def forward(self, x):
+        y = super().forward(x)
+        z = super(Net, self).shift(x)
+        if y.sum() > 0:  # expect: TL102
+            return y
+        return z
+""",
+    "super of the class that defines the method": """
+import torch
+
+class Base(torch.nn.Module):
+    def head(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Middle(Base):
+    def head(self, x):
+        return super().head(x)
+
+class Net(Middle):
+    def head(self, x):
+        return super().head(x)
+
+    def forward(self, x):
+        return self.head(x)
+""",
+    "several bases": """
+import torch
+
+class Scale:
+    def head(self, x):
+        return super().head(x / x.max().item())  # expect: TL101
+
+class Shift:
+    def head(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Net(Scale, Shift, torch.nn.Module):
+    def forward(self, x):
+        return self.head(x)
+""",
+    "of the class": """
+import torch
+
+class Net(torch.nn.Module):
+    @staticmethod
+    def scale(x):
+        return x / x.max().item()  # expect: TL101
+
+    @classmethod
+    def shift(cls, x):
+        return cls.scale(x) - x.min().item()  # expect: TL101
+
+    def forward(self, x):
+        return self.scale(x) + Net.shift(x) + Net.lower(self, x) + type(self).scale(x)
+
+    def lower(self, x):
+        return x - x.mean().item()  # expect: TL101
+""",
+    "a property": """
+import torch
+from functools import cached_property
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    @property
+    def largest(self):
+        return self.weight.max().item()  # expect: TL101
+
+    @cached_property
+    def smallest(self):
+        return self.weight.min().item()  # expect: TL101
+
+    @property
+    def size(self):
+        return self.weight.shape[0]
+
+    @largest.setter
+    def largest(self, value):
+        self.weight.data.fill_(value.item())
+
+    def forward(self, x):
+        if self.size > 2:
+            return x / self.largest
+        return x / self.smallest
+""",
+    "called as an object": """
+import torch
+
+class Scale:
+    def __call__(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = Scale()
+
+    def forward(self, x):
+        return self.scale(x)
+""",
+    "__call__ before forward": """
+import torch
+
+class Net(torch.nn.Module):
+    def __call__(self, x):
+        return super().__call__(x / x.max().item())  # expect: TL101
+
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+""",
+    "a bound method in a variable": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        head = self.head
+        return head(x)
+
+    def head(self, x):
+        return x / x.max().item()  # expect: TL101
+""",
+    "by name": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return getattr(self, "head")(x) + getattr(self, "missing", None)(x)
+
+    def head(self, x):
+        return x / x.max().item()  # expect: TL101
+""",
+    "an operator of a class": """
+import torch
+
+class Scale:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        print("left")  # expect: TL111
+
+    def __getitem__(self, i):
+        print("item")  # expect: TL111
+        return 2.0
+
+    def __len__(self):
+        print("length")  # expect: TL111
+        return 3
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = Scale()
+
+    def forward(self, x):
+        with self.scale:
+            return x * self.scale[0] * len(self.scale)
+""",
+}
+
+ATTRIBUTES = {
+    "a module": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.block(self.linear(x))
+        if self.block.forward(y).sum() > 0:  # expect: TL102
+            return y
+        return self.linear.weight
+""",
+    "set by a helper": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.build()
+
+    def build(self):
+        self.block = self.make()
+
+    def make(self):
+        return Block()
+
+    def forward(self, x):
+        return self.block(x)
+""",
+    "set by an inherited __init__": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Base(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.block = kind()
+
+class Net(Base):
+    def __init__(self):
+        super().__init__(Block)
+        self.other = Other()
+
+    def forward(self, x):
+        return self.other(self.block(x))
+""",
+    "one of two": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self, small, skip):
+        super().__init__()
+        if small:
+            self.block = Block()
+        else:
+            self.block = Other()
+        self.skip = Block() if skip else nn.Identity()
+
+    def forward(self, x):
+        return self.skip(self.block(x))
+""",
+    "None or a module": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self, skip):
+        super().__init__()
+        self.block = None
+        if not skip:
+            self.block = Block()
+
+    def forward(self, x):
+        if self.block is not None:
+            x = self.block(x)
+        return x
+""",
+    "set later": """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask = None
+
+    def update(self, x):
+        self.mask = torch.ones(3)
+
+    def forward(self, x):
+        if self.mask is None:
+            return x
+        self.update(x)
+        if self.mask.sum() > 0:  # expect: TL102
+            return x
+        return x + 1
+""",
+    "buffers": """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.zeros(3, dtype=torch.bool))
+        self.register_parameter("weight", nn.Parameter(torch.ones(3)))
+        self.register_buffer("empty", None)
+        self.add_module("linear", nn.Linear(3, 3))
+
+    def forward(self, x):
+        if self.mask.any():  # expect: TL102
+            return x
+        if self.weight.sum() > 0:  # expect: TL102
+            return x
+        return x if self.empty is None else self.linear(x)
+""",
+    "setattr": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        setattr(self, "block", Block())
+
+    def forward(self, x):
+        return self.block(x)
+""",
+    "an argument of the constructor": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Wrap(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+model = Wrap(Wrap(Block()))
+
+@torch.compile
+def step(x):
+    return model(x)
+""",
+    "a class attribute": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Base(nn.Module):
+    kind = None
+    steps = 3
+
+    def __init__(self):
+        super().__init__()
+        self.block = self.kind()
+
+    def forward(self, x):
+        for _ in range(self.steps):
+            x = self.block(x)
+        return x
+
+class Net(Base):
+    kind = Block
+""",
+    "of an attribute": """
+import torch
+from torch import nn
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.scale = torch.ones(1)
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        if self.inner.scale > 0:  # expect: TL102
+            return self.inner.block(x)
+        return x
+""",
+    "a factory": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+def build(width, depth=2):
+    return nn.Sequential(*[Block(width) for _ in range(depth)])
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = build(3)
+
+    def forward(self, x):
+        return self.blocks(x)
+""",
+}
+
+CONTAINERS = {
+    "a list of modules": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x, scale=1):
+        return scale * x / x.max().item()  # expect: TL101
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(depth)])
+        self.others = nn.ModuleList()
+        for _ in range(depth):
+            self.others.append(Other())
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        for i, block in enumerate(self.blocks[1:]):
+            x = block(x, i)
+        for block, other in zip(self.blocks, self.others):
+            x = other(block(x))
+        return self.blocks[0](x) + self.others[-1](x)
+""",
+    "an element of a list": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Other:
+    def __call__(self, x):
+        return x - x.min().item()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Other()])
+
+    def forward(self, x):
+        return self.blocks[0](x)
+
+net = Net()
+
+@torch.compile
+def step(x):
+    return net(x)
+""",
+    "a dict of modules": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Last(nn.Module):
+    def forward(self, x):
+        return x - x.mean().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleDict({"a": Block(), "b": Other()})
+        self.rest = nn.ModuleDict()
+        self.rest["c"] = Last()
+
+    def forward(self, x, key: str):
+        for name, block in self.blocks.items():
+            x = block(x)
+        for block in self.rest.values():
+            x = block(x)
+        return self.blocks["a"](x) + self.blocks[key](x)
+""",
+    "in a row": """
+import torch
+from collections import OrderedDict
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Last(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:  # expect: TL102
+            return x
+        return x + 1
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Sequential(nn.Linear(3, 3), Block(), nn.ReLU())
+        self.two = nn.Sequential(OrderedDict(a=Other(), b=nn.ReLU()))
+        layers = [nn.Linear(3, 3)]
+        layers.append(Last())
+        self.three = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.three(self.two(self.one(x)))
+""",
+    "subclasses": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Blocks(nn.ModuleList):
+    def forward(self, x):
+        for block in self:
+            x = block(x)
+        return x
+
+class Row(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(3, 3), Other())
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x - x.min().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = Blocks([Block(), Block()])
+        self.row = Row()
+
+    def forward(self, x):
+        return self.row(self.blocks(x))
+""",
+    "Python's own": """
+import torch
+
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+def shift(x):
+    return x - x.min().item()  # expect: TL101
+
+def lower(x):
+    return x - x.mean().item()  # expect: TL101
+
+TABLE = {"scale": scale, "shift": shift}
+STEPS = (lower, scale)
+
+@torch.compile
+def step(x, name: str = "scale"):
+    x = TABLE[name](x)
+    for one in STEPS:
+        x = one(x)
+    return TABLE.get(name, scale)(x)
+""",
+    "tensors in containers": """
+import torch
+
+@torch.compile
+def step(x):
+    pair = (x, x.shape[0])
+    if pair[1] > 3:
+        x = x + 1
+    if pair[0].sum() > 0:  # expect: TL102
+        x = x + 1
+    table = {"value": x, "size": x.shape[0]}
+    if table["size"] > 3:
+        x = x + 1
+    if table["value"].sum() > 0:  # expect: TL102
+        x = x + 1
+    first, *rest = [x, 1, 2]
+    if first.sum() > 0:  # expect: TL102
+        x = x + 1
+    found = []
+    for one in x.split(2):
+        found.append(one.sum())
+    if found[0] > 0:  # expect: TL102
+        x = x + 1
+    if len(found) > 3 or not found:
+        x = x + 1
+    if any(t > 0 for t in found):  # expect: TL102
+        x = x + 1
+    kept = list(filter(lambda t: t > 0, found))  # expect: TL102
+    return x + len(kept)
+""",
+    "records": """
+import torch
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
+
+@dataclass
+class Output:
+    loss: Optional[torch.Tensor]
+    count: int = 0
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    size: int
+
+class Net(torch.nn.Module):
+    def inner(self, x):
+        return Output(loss=x.sum(), count=x.shape[0])
+
+    def pair(self, x):
+        return Pair(x, x.shape[0])
+
+    def forward(self, x):
+        out = self.inner(x)
+        if out.count > 3:
+            x = x + 1
+        if out.loss > 0:  # expect: TL102
+            x = x + 1
+        pair = self.pair(x)
+        if pair.size > 3:
+            x = x + 1
+        left, size = pair
+        if size > 3:
+            x = x + 1
+        if pair.left.sum() > 0:  # expect: TL102
+            x = x + 1
+        return x
+""",
+}
+
+FUNCTIONS = {
+    "a decorator": """
+import functools
+import torch
+
+def logged(f):
+    @functools.wraps(f)
+    def inner(*args, **kwargs):
+        print(f.__name__)  # expect: TL111
+        return f(*args, **kwargs)
+    return inner
+
+@logged
+def scale(x, by=1):
+    return by * x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return scale(x, by=2)
+""",
+    "a decorator with arguments": """
+import functools
+import torch
+
+def logged(text):
+    def decorate(f):
+        @functools.wraps(f)
+        def inner(*args, **kwargs):
+            print(text)  # expect: TL111
+            return f(*args, **kwargs)
+        return inner
+    return decorate
+
+@logged("scale")
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return scale(x)
+""",
+    "a decorator that takes both forms": """
+import functools
+import torch
+
+def logged(f=None, *, text=""):
+    if f is None:
+        return functools.partial(logged, text=text)
+    @functools.wraps(f)
+    def inner(x):
+        return f(x)
+    return inner
+
+@logged
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@logged(text="shift")
+def shift(x):
+    return x - x.min().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return scale(x) + shift(x)
+""",
+    "a decorator that is a class": """
+import torch
+
+class Logged:
+    def __init__(self, f):
+        self.f = f
+
+    def __call__(self, *args):
+        print("called")  # expect: TL111
+        return self.f(*args)
+
+@Logged
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return scale(x)
+""",
+    "a decorator of a method": """
+import functools
+import torch
+
+def logged(f):
+    @functools.wraps(f)
+    def inner(self, *args):
+        print(self.name)  # expect: TL111
+        return f(self, *args)
+    return inner
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.name = "net"
+
+    @logged
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+""",
+    "decorators from elsewhere": """
+import torch
+from somewhere import registered
+from functools import lru_cache
+
+@registered("scale")
+@torch.no_grad()
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return scale(x)
+""",
+    "a decorator that only notes the function": """
+import torch
+
+FOUND = {}
+
+def register(name):
+    def note(f):
+        FOUND[name] = f
+        return f
+    return note
+
+@register("scale")
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return scale(x)
+""",
+    "partial": """
+import torch
+from functools import partial
+
+def scale(by, x, shift=0):
+    if shift > 0:
+        x = x + shift
+    return by * x / x.max().item()  # expect: TL101
+
+double = partial(scale, 2)
+
+class Net(torch.nn.Module):
+    def __init__(self, act=partial(scale, 3)):
+        super().__init__()
+        self.act = partial(double, shift=1)
+
+    def forward(self, x):
+        return self.act(x)
+""",
+    "a closure": """
+import torch
+
+def make(bias):
+    def add(x):
+        if bias.sum() > 0:  # expect: TL102
+            return x + bias
+        return x
+    return add
+
+@torch.compile
+def step(x):
+    return make(x.mean(0))(x)
+""",
+    "a nested function": """
+import torch
+
+@torch.compile
+def step(x):
+    limit = x.sum()
+
+    def inner(y):
+        if y.sum() > limit:  # expect: TL102
+            return y
+        return x
+
+    return inner(x + 1)
+""",
+    "a lambda": """
+import torch
+
+scale = lambda x: x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    f = lambda y, by=2: by * y if y.sum() > 0 else y  # expect: TL102
+    return f(scale(x))
+""",
+    "a function as an argument": """
+import torch
+
+def twice(f, x):
+    return f(f(x))
+
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    y = twice(scale, x)
+    return sum(map(scale, [y]))
+""",
+    "a generator": """
+import torch
+
+def parts(x):
+    for part in x.split(2):
+        yield part.sum()
+
+def more(x):
+    yield from parts(x)
+    print("done")  # expect: TL111
+
+@torch.compile
+def step(x):
+    for part in more(x):
+        if part > 0:  # expect: TL102
+            x = x + 1
+    return x
+""",
+    "a context manager": """
+import torch
+from contextlib import contextmanager
+
+@contextmanager
+def scaled(x):
+    print("entered")  # expect: TL111
+    yield x.sum()
+
+@torch.compile
+def step(x):
+    with scaled(x) as total:
+        if total > 0:  # expect: TL102
+            return x
+    return x + 1
+""",
+    "forwarded arguments": """
+import torch
+
+def inner(x, *, by, bias=None):
+    if bias is not None:
+        x = x + bias
+    return by * x / x.max().item()  # expect: TL101
+
+def outer(*args, **kwargs):
+    return middle(*args, **kwargs)
+
+def middle(x, **kwargs):
+    if kwargs["by"] > 2:
+        x = x + 1
+    return inner(x, **kwargs)
+
+@torch.compile
+def step(x):
+    return outer(x, by=3, bias=x)
+""",
+    "forwarded arguments of a forward": """
+import torch
+
+class Block(torch.nn.Module):
+    def forward(self, x, mask=None):
+        if mask is not None and mask.all():  # expect: TL102
+            return x
+        return x / x.max().item()  # expect: TL101
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x, mask=None, **kwargs):
+        return self.block(x, mask=mask, **kwargs)
+""",
+    "checkpoint": """
+import torch
+from torch.utils.checkpoint import checkpoint
+import torch.utils.checkpoint as ckpt
+
+class Net(torch.nn.Module):
+    def body(self, x):
+        return x / x.max().item()  # expect: TL101
+
+    def other(self, x, by):
+        return by * x - x.min().item()  # expect: TL101
+
+    def forward(self, x):
+        x = checkpoint(self.body, x, use_reentrant=False)
+        return ckpt.checkpoint(self.other, x, 2, use_reentrant=False)
+""",
+    "a recursion": """
+import torch
+
+def scale(x, depth):
+    if depth == 0:
+        return x / x.max().item()  # expect: TL101
+    return scale(x, depth - 1)
+
+def odd(x):
+    return even(x + 1)
+
+def even(x):
+    if x.sum() > 0:  # expect: TL102
+        return odd(x)
+    return x
+
+@torch.compile
+def step(x):
+    return scale(x, 3) + even(x)
+""",
+    "the same function with other arguments": """
+import torch
+
+def check(x):
+    if x > 0:  # expect: TL102
+        return 1
+    return 2
+
+@torch.compile
+def step(x):
+    return x * check(3) * check(x.shape[0]) * check(x.sum())
+""",
+    "wrappers inside each other": """
+import functools
+import torch
+
+def logged(f):
+    @functools.wraps(f)
+    def inner(*args):
+        return f(*args)
+    return inner
+
+@logged
+def one(x):
+    return two(x)
+
+@logged
+def two(x):
+    return three(x)
+
+@logged
+def three(x):
+    return four(x)
+
+@logged
+def four(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    return one(x)
+""",
+    "modules of one class inside each other": """
+import torch
+from torch import nn
+
+class Skip(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+model = Skip(Skip(Skip(Skip(Skip(Block())))))
+
+@torch.compile
+def step(x):
+    return model(x)
+""",
+    "what is not compiled": """
+import torch
+
+def show(x):
+    print(x.max().item())
+
+class Trainer:
+    def fit(self, x):
+        show(step(x))
+
+@torch.compile
+def step(x):
+    return x + 1
+""",
+}
+
+OUTSIDE = {
+    "stops at disable": """
+import torch
+
+@torch.compiler.disable
+def bare(x):
+    return x.max().item()
+
+@torch.compiler.disable(reason="reads a value")
+def reasoned(x):
+    return x.max().item()
+
+@torch.compile
+def step(x):
+    return x / reasoned(x)
+""",
+    "stops at operators of one's own": """
+import torch
+
+@torch.library.custom_op("mine::scale", mutates_args=())
+def scale(x: torch.Tensor) -> torch.Tensor:
+    return x / x.max().item()
+
+@torch.compile
+def step(x):
+    y = scale(x)
+    if y.sum() > 0:  # expect: TL102
+        return y
+    return x
+""",
+    "other libraries": """
+import torch
+import einops
+from timm.layers import DropPath
+from elsewhere import Block, helper
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = DropPath(0.1)
+        self.block = Block()
+
+    def forward(self, x):
+        y = einops.rearrange(x, "a b -> b a")
+        z = self.drop(self.block(y))
+        if helper(3) > 2:
+            return y
+        for part in self.block.parts:
+            z = z + part
+        return z
+""",
+}
+
+
+def cases(table: dict[str, str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in table.items()])
+
+
+@cases(METHODS)
+def test_methods(text: str, tmp_path: Path) -> None:
+    check(tmp_path, text)
+
+
+@cases(ATTRIBUTES)
+def test_attributes(text: str, tmp_path: Path) -> None:
+    check(tmp_path, text)
+
+
+@cases(CONTAINERS)
+def test_containers(text: str, tmp_path: Path) -> None:
+    check(tmp_path, text)
+
+
+@cases(FUNCTIONS)
+def test_functions(text: str, tmp_path: Path) -> None:
+    check(tmp_path, text)
+
+
+@cases(OUTSIDE)
+def test_where_it_stops(text: str, tmp_path: Path) -> None:
+    check(tmp_path, text)
