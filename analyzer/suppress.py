@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pathspec import GitIgnoreSpec
 
+from tlint.analyzer.config import Settings
 from tlint.analyzer.model import Confidence, Finding, Severity, Span
 
 UNUSED = ("TL901", "unused-suppression")
@@ -67,7 +67,7 @@ def apply(
     texts: Mapping[str, str],
     rules_known: Mapping[str, str],
     enabled: Callable[[str], bool],
-    settings: Any,
+    settings: Settings,
     *,
     root: Path,
     cwd: Path,

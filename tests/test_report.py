@@ -179,7 +179,7 @@ model.py:10:30: error TL101[tensor-to-python]: `.item()` reads a tensor's value 
    = reached from `train:step` (compiled at train.py:7, fullgraph) → train.py:9 step, and in 2 other
      ways
    = train.py:7:2: fullgraph is asked for here
-   = confirmed: Dynamo broke here with "Unsupported Tensor.item() call" (GB0124) under torch 2.13.0:
+   = confirmed: Dynamo broke here with "Unsupported Tensor.item() call" (GB0124) under torch 2.13.0;
      the whole frame ran in eager
    = help: keep the value in a tensor (`tlint explain TL101`)
    = help: keep `report` out of the graph: tried, and it ran (graphs 3 → 2, ops 7 → 7)
@@ -255,24 +255,35 @@ def test_explain_is_pointed_to_once_a_rule() -> None:
     ("verdict", "expected"),
     [
         (
-            Verdict(Status.confirmed, "x", "Some break", "GB0001", ("t1",)),
-            'Dynamo broke here with "Some break" (GB0001) under',
+            Verdict(Status.confirmed, "x", "B", "GB0001", ("t1",)),
+            'Dynamo broke here with "B" (GB0001) under torch 2.13.0;',
         ),
-        (Verdict(Status.confirmed), "confirmed: Dynamo broke here: the whole frame ran in eager\n"),
+        (Verdict(Status.confirmed), "confirmed: Dynamo broke here; the whole frame ran in eager\n"),
         (
-            Verdict(Status.unreached, "another branch was taken", None, None, ("t1",)),
-            "2.13.0: another branch was taken",
+            Verdict(Status.unreached, "line 4 ran, this expression did not"),
+            "unreached: line 4 ran, this expression did not\n",
         ),
-        (
-            Verdict(Status.inconclusive, "", "Other break", "GB0002", ("t1",)),
-            "2.13.0, which is not what the rule claims",
-        ),
-        (Verdict(Status.not_run, "no inputs"), "not run: no target gets here: no inputs"),
+        (Verdict(Status.unreached, targets=("t1",)), "unreached: Dynamo did not execute this under torch 2.13.0\n"),
+        (Verdict(Status.inconclusive, "", "B", "GB0002", ("t1",)), "torch 2.13.0, which is not what the rule claims\n"),
+        (Verdict(Status.not_run, "no inputs"), "not run: no inputs\n"),
         (Verdict(Status.not_run), "not run: no target gets here\n"),
     ],
 )
 def test_verdicts_in_words(verdict: Verdict, expected: str) -> None:
     assert expected in rendered(empty(findings=(finding(verdict=verdict),), targets=sample().targets))
+
+
+def test_dynamo_explains_what_no_rule_did() -> None:
+    verdict = Verdict(Status.confirmed, "Dynamo does not know `print`", "B")
+    rule, compiler = finding(verdict=verdict, code="TL111"), finding(verdict=verdict, origin="verify")
+    assert "`print`" not in rendered(empty(findings=(rule,)))
+    assert 'Dynamo broke here with "B": Dynamo does not know `print`\n' in rendered(empty(findings=(compiler,)))
+
+
+def test_a_fix_of_several_findings_is_shown_once() -> None:
+    fixes = sample().findings[1].fixes
+    shown = rendered(empty(findings=(finding(fixes=fixes), finding(fixes=fixes, span=Span(11, 3, 11, 8)))))
+    assert shown.count(fixes[0].title) == 1
 
 
 def test_no_verdict_without_verification() -> None:
@@ -290,7 +301,7 @@ def test_a_long_way_is_shortened_in_the_middle() -> None:
     calls = tuple(replace(sample().findings[1].paths[0].via[0], line=n, function=f"f{n}") for n in range(1, 8))
     way = RootPath("train:step", RootKind.named, False, calls)
     shown = rendered(empty(findings=(finding(paths=(way,), paths_total=1),)))
-    assert "`train:step` (named by you) → train.py:1 f1 → ... → train.py:6 f6 → train.py:7 f7\n" in shown
+    assert "`train:step` (asked for) → train.py:1 f1 → ... → train.py:6 f6 → train.py:7 f7\n" in shown
 
 
 def test_the_strongest_and_shortest_way_is_shown() -> None:
@@ -410,6 +421,10 @@ def test_a_span_of_many_lines_is_cut_in_the_middle() -> None:
 
 def test_a_span_outside_the_file_is_not_shown() -> None:
     assert framed("a", Span(7, 1, 7, 2)) == []
+
+
+def test_a_whole_line_is_shown_without_its_indent_and_end() -> None:
+    assert framed("\n    f(x)\ng(y)", Span(2, 1, 3, 1)) == [("2", "    f(x)", "    ^^^^")]
 
 
 def test_an_empty_span_has_a_caret() -> None:

@@ -46,8 +46,8 @@ def write(report: Report, settings: Settings, stream: TextIO, *, sources: Mappin
 
 def console(stream: TextIO) -> Console:
     """A console that colours on a terminal only, and never under NO_COLOR: not even bold."""
-    colours = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(file=stream, color_system=colours, highlight=False, markup=False, emoji=False)
+    plain = bool(os.environ.get("NO_COLOR"))
+    return Console(file=stream, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False)
 
 
 class Sources:

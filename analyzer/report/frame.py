@@ -18,7 +18,8 @@ def frame(lines: Sequence[str], span: Span, room: int, cut: str) -> Iterator[tup
 
     Nothing is wider than `room` cells: the frame slides sideways until the first carets are in sight.
     """
-    numbers = [number for number in range(span.line, span.end_line + 1) if number <= len(lines)]
+    last = span.end_line - (span.end_column == 1 and span.end_line > span.line)
+    numbers = [number for number in range(span.line, last + 1) if number <= len(lines)]
     shift = None
     for number in numbers if len(numbers) <= TALLEST else (*numbers[:2], None, numbers[-1]):
         if number is None:
@@ -26,7 +27,8 @@ def frame(lines: Sequence[str], span: Span, room: int, cut: str) -> Iterator[tup
             continue
         line = lines[number - 1]
         shown = list(characters(line))
-        start = span.column - 1 if number == span.line else len(line) - len(line.lstrip())
+        indent = len(line) - len(line.lstrip())
+        start = max(span.column - 1, indent) if number == span.line else indent
         end = span.end_column - 1 if number == span.end_line else len(line.rstrip())
         left, right = cell_len("".join(shown[:start])), cell_len("".join(shown[:end]))
         right = max(right, left + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -84,13 +84,13 @@ def render(
     """Write the report. `sources` gives the lines of a file (none if it cannot be read), `remedies` help by code."""
     page = Page(console, report, sources, remedies)
     shown, folded = fold(report)
-    explained: set[str] = set()
+    said: set[str] = set()
     for finding in shown:
         if finding.verdict.status is Status.refuted:
             write_refuted(page, finding)
         else:
-            write_finding(page, finding, explain=finding.code not in explained)
-            explained.add(finding.code)
+            write_finding(page, finding, said)
+            said.update((finding.code, *(fix.id for fix in finding.fixes)))
         page.line()
     if report.targets:
         write_targets(page)
@@ -103,7 +103,8 @@ def render(
 # A finding ------------------------------------------------------------------------------------------------------------
 
 
-def write_finding(page: Page, finding: Finding, *, explain: bool) -> None:
+def write_finding(page: Page, finding: Finding, said: Container[str]) -> None:
+    """`said` holds the codes and the ids of fixes that an earlier finding has told of."""
     style = SEVERITIES[finding.severity]
     write_header(page, finding, finding.severity.name, style)
     margin = len(str(finding.span.end_line))
@@ -111,9 +112,11 @@ def write_finding(page: Page, finding: Finding, *, explain: bool) -> None:
         page.line((f"{gutter:>{margin}} | ", GUTTER), code)
         if carets:
             page.line((" " * margin + " | ", GUTTER), (carets, style))
-    for note in notes(page, finding, explain):
+    for note in notes(page, finding, explain=finding.code not in said):
         page.paragraph(note, " " * margin + " = ", " " * (margin + 3))
     for fix in sorted(finding.fixes, key=lambda fix: not fix.preferred):
+        if fix.id in said:
+            continue
         page.paragraph(labelled("help", fix.title + effect(page, fix)), " " * margin + " = ", " " * (margin + 3))
         for edit in fix.edits:
             if text := visible(flat(edit.text)):
@@ -137,7 +140,7 @@ def write_header(page: Page, finding: Finding, word: str, style: str) -> None:
     page.paragraph(header, rest="    ")
 
 
-def notes(page: Page, finding: Finding, explain: bool) -> Iterator[Text]:
+def notes(page: Page, finding: Finding, *, explain: bool) -> Iterator[Text]:
     if finding.paths:
         yield way(page, finding)
     limits = []
@@ -178,7 +181,7 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
         case RootKind.assumed:
             yield "assumed to be compiled"
         case RootKind.named:
-            yield "named by you"
+            yield "asked for"
         case RootKind.explicit:
             sites = [r for r in page.report.roots if r.name == path.root and r.kind is RootKind.explicit]
             yield f"compiled at {sites[0].path}:{sites[0].line}" if sites else "compiled"
@@ -188,11 +191,9 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
 
 def verdict(page: Page, finding: Finding) -> Iterator[Text]:
     """What the compiler was seen doing. Nothing where no verification was asked for."""
-    status, reason = finding.verdict.status, finding.verdict.reason
-    if page.report.targets or reason or status is not Status.not_run:
-        # A confirmation says all in the compiler's words; of the others people want to know why.
-        why = f": {reason}" if reason and status is not Status.confirmed else ""
-        yield labelled(status.value.replace("_", " "), observed(page, finding) + why, VERDICTS.get(status, "bold"))
+    status = finding.verdict.status
+    if page.report.targets or finding.verdict.reason or status is not Status.not_run:
+        yield labelled(status.value.replace("_", " "), observed(page, finding), VERDICTS.get(status, "bold"))
 
 
 def observed(page: Page, finding: Finding) -> str:
@@ -205,15 +206,17 @@ def observed(page: Page, finding: Finding) -> str:
     match said.status:
         case Status.confirmed:
             lost = any(b.frame_lost for t in page.report.targets for b in t.breaks if b.finding == finding.id)
-            return broke + (": the whole frame ran in eager" if lost else "")
+            # A rule explains its findings; where no rule did, Dynamo does.
+            why = f": {said.reason}" if said.reason and finding.origin == "verify" else ""
+            return broke + ("; the whole frame ran in eager" if lost else "") + why
         case Status.refuted:
             return f"Dynamo executed this and did not break{under}"
         case Status.unreached:
-            return f"Dynamo did not execute this{under}"
+            return said.reason or f"Dynamo did not execute this{under}"
         case Status.inconclusive:
             return f"{broke}, which is not what the rule claims"
         case Status.not_run:
-            return "no target gets here"
+            return said.reason or "no target gets here"
 
 
 def effect(page: Page, fix: Fix) -> str:
