@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"analyzer": "tlint.analyzer", "rules": "tlint.rules", "compiler": "tlint.compiler"}
-STANDARD = sys.stdlib_module_names | {"tomli"}  # tomllib is not in Python 3.10
+STANDARD = sys.stdlib_module_names | {"tomllib", "tomli"}  # in the standard library from Python 3.11
 
 READERS = {
     "source.py": {"read_bytes"},
