@@ -182,6 +182,8 @@ def _unclaimed(runs: Sequence[_Run]) -> dict[tuple[object, ...], list[_Sighting]
     """By place, however many targets came there. Intended breaks need no finding, unless the user asked for one graph."""
     places: dict[tuple[object, ...], list[_Sighting]] = collections.defaultdict(list)
     for run in runs:
+        if run.observation.target.phase == "eager":  # it raises as plain Python, and Dynamo breaks there
+            continue
         claimed = {seen.id for breaks in run.claimed.values() for seen in breaks}
         for seen in run.observation.target.breaks:
             sighting = _Sighting(run, seen)

@@ -22,7 +22,7 @@ def _fix(trial: Mapping[str, Any]) -> Fix:
     return Fix(
         id=hashlib.sha256(f"disable {place}".encode()).hexdigest()[:16],
         kind="disable",
-        title=f"Exclude `{trial['function']}` from compilation with `torch.compiler.disable`",
+        title=f"`@torch.compiler.disable` on `{trial['function']}`",
         safety="unsafe" if worth else "display",
         edits=tuple(
             Edit(trial["path"], Span(edit["line"], 1, edit["line"], 1), edit["text"]) for edit in trial["edits"]

@@ -6,11 +6,11 @@ of its own; what targets print is drained, and its end kept for the details of a
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -32,7 +32,9 @@ else:
 
 HERE = Path(__file__).parent
 POLL = 0.1  # seconds between two looks at the clock and the memory
-TAIL = 4096  # bytes of a target's output that are kept
+TAIL = 1 << 16  # bytes of a target's output that are kept
+TROUBLE = re.compile(r"\w*(Error|Exception)\b|^Fatal|terminate called|[Aa]ssert|\b[Kk]illed\b")
+FATAL = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')  # as faulthandler writes it
 START = 120.0  # seconds that importing torch may take
 
 
@@ -96,7 +98,7 @@ class Worker:
         self.python, self.cwd = python, cwd
         self.process: subprocess.Popen[bytes] | None = None
         self.versions: dict[str, str] = {}
-        self.tail: collections.deque[int] = collections.deque(maxlen=TAIL)
+        self.tail = b""
 
     def verify(self, request: Request, settings: Limits, gpus: list[dict[str, Any]]) -> Observation:
         account = Account(request, self.cwd)
@@ -118,6 +120,7 @@ class Worker:
             **os.environ,
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # else importing Inductor starts processes of its own
             "CUDA_VISIBLE_DEVICES": "",  # targets run on the CPU, and a context on a device does not survive a fork
         }
         try:
@@ -155,14 +158,14 @@ class Worker:
         self, request: Request, settings: Limits, gpus: list[dict[str, Any]], account: Account
     ) -> None:
         """Send the request and follow it to its end, or end it at a limit."""
-        self.tail.clear()
+        self.tail = b""
         message = {**dataclasses.asdict(request), "gpus": gpus}
         if request.train is None:
             message["train"] = settings.train
         with contextlib.suppress(BrokenPipeError):  # then `listen` meets the end of the events, and says so
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
-        group, deadline = 0, time.monotonic() + settings.timeout
+        group, looked, deadline = 0, 0.0, time.monotonic() + settings.timeout
         while True:
             for event in self.listen():
                 match event["event"]:
@@ -171,18 +174,19 @@ class Worker:
                     case "ended":
                         kill(group)  # processes that the target left behind
                         if not account.over:
-                            account.fail("error", self.last_words(event["ending"]))
+                            account.fail("error", self.last_words(account.ending or event["ending"], request.roots))
                         return
                     case _:
                         account.take(event)
-            if not group or account.over:
+            if not group or account.over or time.monotonic() < looked + POLL:
                 continue
+            looked = time.monotonic()
             size = memory_of(group)
             account.peak = max(account.peak, size)
             if size > settings.memory:
                 account.fail("error", f"used more than {amount(settings.memory)} of memory")
                 kill(group)
-            elif time.monotonic() > deadline:
+            elif looked > deadline:
                 account.fail("timeout", f"not done within {settings.timeout:g} s")
                 kill(group)
 
@@ -191,20 +195,28 @@ class Worker:
         for key, _ in self.selector.select(POLL):
             chunk = os.read(key.fd, 1 << 16)
             if key.data == "output":
-                self.tail.extend(chunk)
+                self.tail = (self.tail + chunk)[-TAIL:]
                 if not chunk:
                     self.selector.unregister(key.fileobj)
                 continue
             if not chunk:
-                raise WorkerError(self.last_words("the worker ended"))
+                raise WorkerError("the worker was killed")
             *lines, self.pending = (self.pending + chunk).split(b"\n")
             yield from map(json.loads, lines)
 
-    def last_words(self, ending: str | None) -> str:
-        lines = bytes(self.tail).decode(errors="replace").strip().splitlines()
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    def last_words(self, ending: str | None, roots: tuple[str, ...] = ()) -> str:
+        """How a process ended that gave no answer: with the line of the user's where it crashed, if Python could tell,
+        and the last line of its output that speaks of an error."""
+        for _ in self.listen():  # its output may still be on the way
+            pass
+        output = self.tail.decode(errors="replace")
+        lines = [line.strip() for line in output.splitlines()]
+        said = next((line for line in reversed(lines) if TROUBLE.search(line)), "")
         how = ending or "the process ended without an answer"
-        return f"{how}; its last output: {said}" if said else how
+        place = next((match for match in FATAL.finditer(output) if match[1].startswith(roots)), None) if roots else None
+        if place is not None:
+            how += f" at {place[1]}:{place[2]} in {place[3]}"
+        return f"{how}; its last words: {said[:300]}" if said else how
 
     def close(self) -> None:
         if self.process is None:
@@ -256,7 +268,8 @@ class Account:
         self.request, self.cwd = request, cwd
         self.heard: dict[str, Any] = {}
         self.trials: list[Mapping[str, Any]] = []
-        self.phase, self.status, self.detail, self.over, self.peak = "import", "", "", False, 0
+        self.phase, self.status, self.detail, self.ending = "import", "", "", ""
+        self.over, self.peak = False, 0
 
     def take(self, event: Mapping[str, Any]) -> None:
         if self.over:
@@ -270,6 +283,8 @@ class Account:
                 self.trials.append(event["trial"])
             case "failed":
                 self.fail(event["status"], event["detail"], event["phase"])
+            case "crashed":
+                self.ending = event["ending"]
             case "done":
                 self.over = True
 
@@ -279,12 +294,8 @@ class Account:
     def observation(self, versions: Mapping[str, str], seconds: float) -> Observation:
         heard, request = self.heard, self.request
         breaks = [self.break_of(row) for row in heard.get("breaks", ())]
-        places = {(b.path, b.line) for b in breaks}
-        # The gate stops at its first break. It is news only where default mode did not break.
-        for row in heard.get("gate_breaks", ()):
-            extra = self.break_of({**row, "id": f"b{len(breaks) + 1}"})
-            if (extra.path, extra.line) not in places:
-                breaks.append(extra)
+        # The gate stops at its first break, often a consequence of one of default mode's. Alone it is news.
+        breaks = breaks or [self.break_of(row) for row in heard.get("gate_breaks", ())]
         target = Target(
             id=request.id,
             name=request.name,

@@ -74,7 +74,10 @@ class Watcher:
 
     def stepped(self, translator: Any) -> None:
         self.codes[id(translator.f_code)] = translator.f_code
-        if (place := place_of(self.adapter.positions(translator))) is not None:
+        instruction = translator.current_instruction
+        if "JUMP" in instruction.opname:  # it has no place of its own
+            return
+        if (place := place_of(getattr(instruction, "positions", None))) is not None:
             self.executed.setdefault(translator.f_code.co_filename, set()).add(place)
 
     def logged(self, translator: Any, error: BaseException, reason: str) -> None:

@@ -23,6 +23,10 @@ class Failed(Exception):
         self.detail, self.status, self.phase = detail, status, phase
 
 
+class Crashed(Exception):
+    """A stage's process ended without an answer."""
+
+
 class Channel:
     """Events to the runner. A process that the user's code forked says nothing."""
 
@@ -45,7 +49,7 @@ def guarded(ignored: tuple[str, ...]) -> Iterator[None]:
     """Whatever the user's code raises, SystemExit too, becomes `Failed` with its place."""
     try:
         yield
-    except Failed:
+    except (Failed, Crashed):
         raise
     except BaseException as error:
         raise Failed(describe(error, ignored)) from error
@@ -89,6 +93,8 @@ def isolated(channel: Channel, stage: Callable[[], Any]) -> Any:
                 answer = {"result": stage()}
             except Failed as failure:
                 answer = {"failed": [failure.detail, failure.status, failure.phase]}
+            if os.getpid() != channel.owner:  # the user's code has forked, and this is the copy
+                return
             file.write(json.dumps(answer).encode())
             file.flush()
 
@@ -96,7 +102,7 @@ def isolated(channel: Channel, stage: Callable[[], Any]) -> Any:
         file.seek(0)
         text = file.read()
     if status or not text:
-        raise Failed(ending(status))
+        raise Crashed(ending(status))
     answer = json.loads(text)
     if "failed" in answer:
         raise Failed(*answer["failed"])

@@ -103,5 +103,5 @@ def resolve(module: types.ModuleType, qualname: str, construct: Any) -> Any:
     if isinstance(owner, torch.nn.Module) and target == owner.forward:
         target = owner  # with the hooks that a call of the module runs
     if not callable(target):
-        raise Failed(f"{qualname} is a {type(target).__name__}, which cannot be called", phase="import")
+        raise Failed(f"{qualname} cannot be called: its type is {type(target).__name__}", phase="import")
     return target

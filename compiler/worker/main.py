@@ -3,7 +3,7 @@
     python main.py DESCRIPTOR      requests as JSON lines on standard input, events as JSON lines on DESCRIPTOR
 
 Events: `ready` (versions) or `fatal`, then for each request `started` (the process group), `phase`, `part` (what was found
-so far), `trial`, `failed`, `done`, and at last `ended` (the wait status). Standard library and torch only.
+so far), `trial`, one of `done`, `failed` and `crashed`, and at last `ended` (the wait status). Standard library and torch only.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def serve(descriptor: int) -> None:
         say.send("fatal", detail=f"cannot import torch under {sys.executable}: {channel.describe(error, ())}")
         return
     stages, adapter = package("stages"), adapter_for(torch.__version__)
+    stages.warm()
     torch.set_num_threads(1)  # OpenMP does not survive a fork once it has started threads
     say.send("ready", torch=torch.__version__, triton=triton_version(), python=platform.python_version())
     for line in sys.stdin:
@@ -62,7 +63,10 @@ def work(
         stages.observe(request, adapter, say)
     except channel.Failed as failure:
         say.send("failed", status=failure.status, detail=failure.detail, phase=failure.phase)
-    say.send("done")
+    except channel.Crashed as crash:
+        say.send("crashed", ending=str(crash))
+    else:
+        say.send("done")
 
 
 def group(process: int) -> None:

@@ -6,17 +6,21 @@ what the others saw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._dynamo
 
-from . import capture, inputs, load, trial
+from . import capture, inputs, load, lowering, trial
 from .channel import Channel, Failed, describe, guarded, isolated
 
 SEED = 0
+PHASES = ("aot", "inductor", "triton")  # after capture
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,12 @@ def observe(request: dict[str, Any], adapter: Any, channel: Channel) -> None:
     isolated(channel, lambda: gate(target, train, request["gpus"]))
 
 
+def warm() -> None:
+    """Import what every target needs, before the forks."""
+    with contextlib.suppress(lowering.Unavailable):  # each target will say so
+        lowering.private_names()
+
+
 def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
     roots = tuple(request["roots"])
 
@@ -59,11 +69,11 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
 
     channel.phase("import")
     mapping = load.map_devices(roots)
-    with guarded(capture.INTERNAL_FILES):
+    with guarded(capture.INTERNAL_FILES), fullgraph_ignored():
         module = load.load(request["path"], request["module"], request["search"])
     channel.phase("construct")
     torch.manual_seed(SEED)
-    with guarded(capture.INTERNAL_FILES):
+    with guarded(capture.INTERNAL_FILES), fullgraph_ignored():
         found = load.resolve(module, request["qualname"], lambda cls: inputs.construct(module, cls))
         call = adapter.uncompiled(found)
         make = inputs.declared(module, request["qualname"])
@@ -85,11 +95,24 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
     raise Failed(f"no made-up inputs fit ({misfit}): add tlint_inputs(), returning arguments", "skipped", "construct")
 
 
+@contextlib.contextmanager
+def fullgraph_ignored() -> Iterator[None]:
+    """What the user compiles with `fullgraph=True` would end our own default mode at its first break."""
+    compile = torch.compile
+
+    @functools.wraps(compile)
+    def default_mode(*args: Any, **kwargs: Any) -> Any:
+        return compile(*args, **{**kwargs, "fullgraph": False})
+
+    with mock.patch.object(torch, "compile", default_mode):
+        yield
+
+
 def eager(target: Target) -> None:
     """The target as plain Python. That it runs says nothing; that it raises does."""
     args, kwargs = target.arguments()
     target.channel.phase("eager")
-    with guarded(capture.INTERNAL_FILES):
+    with guarded(capture.INTERNAL_FILES), torch.compiler.set_stance("force_eager"):
         target.call(*args, **kwargs)
 
 
@@ -135,14 +158,12 @@ def try_disable(target: Target, candidate: dict[str, Any]) -> None:
 
 def gate(target: Target, train: bool, gpus: list[dict[str, Any]]) -> None:
     """`fullgraph=True`, down to machine code for the GPUs; no further than the graph where that cannot run."""
-    from . import lowering  # needs Triton and Inductor: only a target that comes here pays for their import
-
     args, kwargs = target.arguments()
     target.channel.phase("dynamo")
     with capture.watching(target.adapter) as watcher:
         torch._dynamo.reset()
         outcome = lowering.lower(target.call, args, kwargs, train=train, gpus=gpus)
-        stages = {key: outcome[key] for key in ("aot", "inductor", "triton") if outcome.get(key)}
+        reached = PHASES[: PHASES.index(outcome["phase"]) + 1] if outcome["phase"] in PHASES else ()
         if outcome["gate"] == "not_run":
             outcome = {**outcome, **capture_whole(target, watcher, args, kwargs)}
     target.channel.send(
@@ -150,9 +171,9 @@ def gate(target: Target, train: bool, gpus: list[dict[str, Any]]) -> None:
         train=train,
         gate=outcome["gate"],
         gate_phase=outcome["phase"],
-        gate_detail=outcome["detail"],
+        gate_detail=outcome["detail"].strip().partition("\n")[0],
         gate_breaks=capture.breaks_of(watcher, target.project),
-        lowered=stages,
+        lowered={phase: outcome[phase] for phase in reached if outcome.get(phase)},
     )
 
 

@@ -41,7 +41,10 @@ def uncompiled(target: Any) -> Any:
             target = target._orig_mod
         elif isinstance(target, torch.nn.Module):
             target._compiled_call_impl = None  # Module.compile() works in place
-            return target
+            forward = uncompiled(target.forward)
+            return target if forward == target.forward else forward
+        elif isinstance(target, types.MethodType):
+            return types.MethodType(uncompiled(target.__func__), target.__self__)
         elif hasattr(target, "_torchdynamo_orig_callable") and not getattr(target, "_torchdynamo_disable", False):
             target = target._torchdynamo_orig_callable
         else:
@@ -61,9 +64,9 @@ def positions(translator: Any) -> Any:
     A conditional jump belongs to the expression that it tests, which was evaluated just before: in Python 3.11 its own
     positions may be those of the whole statement or of another operand.
     """
-    instruction = translator.current_instruction
-    if "JUMP" in instruction.opname and translator.instruction_pointer > 1:
-        instruction = translator.instructions[translator.instruction_pointer - 2]
+    instruction, following = translator.current_instruction, translator.instruction_pointer
+    if "JUMP" in instruction.opname:
+        instruction = translator.instructions[following - 2] if following and following > 1 else None
     return getattr(instruction, "positions", None)
 
 
@@ -129,9 +132,11 @@ def hooks(watcher: Watcher) -> Iterator[None]:
 @contextlib.contextmanager
 def inductor_replaced(backend: Callable[..., Any]) -> Iterator[None]:
     """Whatever the user's own code compiles with Inductor goes to `backend`: no C++ compiler is started."""
-    with mock.patch.object(
-        torch._TorchCompileInductorWrapper, "__call__", lambda self, model, inputs, **kwargs: backend(model, inputs)
-    ):
+
+    def replaced(self: Any, model: Any, inputs: Any, **kwargs: Any) -> Any:
+        return backend(model, inputs)
+
+    with mock.patch.object(torch._TorchCompileInductorWrapper, "__call__", replaced):
         yield
 
 
