@@ -1,0 +1,101 @@
+"""TL104."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import libcst as cst
+
+from tlint.analyzer.interp.values import Function
+from tlint.rules.base import Event, Finding, Rule
+from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
+from tlint.rules.reading import callee, spelled, tensors
+
+CHECKS = ("torch._check", "torch._assert")
+CLOSURE = "Can't convert torch._check*() message closure"
+
+
+class DataDependentAssert(Rule):
+    """A check of a tensor's value that cannot be put into the graph.
+
+    An `assert` on a tensor with a message that is built at run time; `torch._assert` and `torch._check_tensor_all` on
+    tensors; a `torch._check` whose message is built from tensors or their shapes.
+
+    ## Why it breaks
+
+    Dynamo turns `assert t` and `assert t, "text"` into a check inside the graph. A message that has to be computed
+    (an f-string, `%`, a variable) cannot go there, so the assertion becomes a branch on data. Checks that read the
+    value in Python, and messages in a closure over tensors, break for the same reason.
+
+    ## Bad
+
+    ```python
+    import torch
+
+
+    @torch.compile
+    def logarithm(x):
+        assert (x > 0).all(), f"not positive: {tuple(x.shape)}"
+        return x.log()
+
+
+    logarithm(torch.rand(8) + 1)
+    ```
+
+    ## Good
+
+    ```python
+    import torch
+
+
+    @torch.compile
+    def logarithm(x):
+        assert (x > 0).all(), "not positive"
+        return x.log()
+
+
+    logarithm(torch.rand(8) + 1)
+    ```
+
+    ## Fix safety
+
+    With a constant message the check moves into the graph: it raises RuntimeError instead of AssertionError when it
+    fails.
+    """
+
+    code, name = "TL104", "data-dependent-assert"
+    remedy = 'give the assertion a constant message, or use torch._assert_async(condition, "message")'
+    gb_types = ("Data-dependent branching", "Data-dependent assertion failed (cannot compile partial graph)", VALUE)
+
+    def branch(self, event: Event) -> Iterator[Finding]:
+        if event.construct == "assert" and event.value.is_tensor and not event.confirm(has_constant_message):
+            yield event.finding(
+                f"assertion on the value of the tensor `{spelled(event.node)}` has a message that is built at run time"
+            )
+
+    def call(self, event: Event) -> Iterator[Finding]:
+        if not event.callee.qualname.startswith(CHECKS) or event.callee.qualname == "torch._assert_async":
+            return
+        condition, message = event.argument(0, "cond"), event.argument(1, "message")
+        if condition is not None and condition.is_tensor:
+            captured = event.callee.qualname == "torch._check_tensor_all"
+            if not (captured and event.settings.capture_scalar_outputs):
+                yield event.finding(
+                    f"`{callee(event)}` reads the value of a tensor",
+                    gb_types=(ITEM, VALUE, "Observed exception", CLOSURE),
+                    when="default" if captured else "always",
+                )
+        elif isinstance(message, Function) and any(tensors(*(value for _, value in message.closure))):
+            yield event.finding(f"the message of `{callee(event)}` is built from a tensor", gb_types=(CLOSURE,))
+
+
+def has_constant_message(statement: Any) -> bool:
+    """Whether Dynamo can keep the assertion in the graph: `not` compiles to a branch of its own."""
+    match statement:
+        case (
+            cst.SimpleStatementLine(body=[cst.Assert(test=test, msg=message), *_]) | cst.Assert(test=test, msg=message)
+        ):
+            negated = isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
+            return not negated and (message is None or isinstance(message, (cst.SimpleString, cst.ConcatenatedString)))
+    return False

@@ -1,0 +1,71 @@
+"""TL124."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tlint.rules.base import Event, Finding, Rule
+from tlint.rules.reading import breaking, callee
+
+
+class HookInRegion(Rule):
+    """A hook is registered on a module while it is being compiled.
+
+    ## Why it breaks
+
+    Registering changes the module's own tables and returns a handle, which are effects on an object outside the
+    graph. Hooks on tensors (`t.register_hook`) are traced.
+
+    ## Bad
+
+    ```python
+    import torch
+
+    layer = torch.nn.Linear(4, 4)
+    seen = []
+
+
+    @torch.compile
+    def probe(x):
+        layer.register_forward_hook(lambda module, args, out: seen.append(out.shape))
+        return layer(x)
+
+
+    probe(torch.randn(2, 4))
+    ```
+
+    ## Good
+
+    ```python
+    import torch
+
+    layer = torch.nn.Linear(4, 4)
+    seen = []
+    layer.register_forward_hook(lambda module, args, out: seen.append(out.shape))
+
+
+    @torch.compile
+    def probe(x):
+        return layer(x)
+
+
+    probe(torch.randn(2, 4))
+    ```
+
+    ## Fix safety
+
+    Registered once, the hook runs once a call; registered on each call, the hooks add up. The first is nearly always
+    meant.
+    """
+
+    code, name = "TL124", "hook-in-region"
+    remedy = "register it once, before the first compiled call"
+    gb_types = ("setattr() on unsupported type",)
+
+    def call(self, event: Event) -> Iterator[Finding]:
+        if fact := breaking(event, "hook"):
+            yield event.finding(
+                f"`{callee(event)}` registers a hook inside the compiled function",
+                gb_types=(fact.gb_type,),
+                when=fact.when,
+            )

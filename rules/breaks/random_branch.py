@@ -1,0 +1,63 @@
+"""TL103."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tlint.analyzer.interp.values import Scalar, Tensor
+from tlint.rules.base import Event, Finding, Rule
+from tlint.rules.reading import spelled
+
+
+class RandomBranch(Rule):
+    """A random draw decides what runs: layer drop, stochastic depth, random augmentation.
+
+    ## Why it breaks
+
+    The draw has no value while Dynamo traces, so it is a branch on data like any other: the graph ends at each test,
+    and in a loop over layers the whole function falls back to eager.
+
+    ## Bad
+
+    ```python
+    import torch
+
+
+    @torch.compile
+    def layer_drop(x, weight):
+        if torch.rand([]) < 0.1:
+            return x
+        return x @ weight
+
+
+    layer_drop(torch.randn(4, 4), torch.randn(4, 4))
+    ```
+
+    ## Good
+
+    ```python
+    import torch
+
+
+    @torch.compile
+    def layer_drop(x, weight):
+        return torch.where(torch.rand([]) < 0.1, x, x @ weight)
+
+
+    layer_drop(torch.randn(4, 4), torch.randn(4, 4))
+    ```
+
+    ## Fix safety
+
+    `torch.where` computes the layer that is dropped too: the same result, without the time saved. Where no layer is
+    dropped in evaluation, test `self.training` first.
+    """
+
+    code, name = "TL103", "random-branch"
+    remedy = "choose with torch.where, or draw outside the compiled function and pass the decision in"
+    gb_types = ("Data-dependent branching", "Data dependent operator")
+
+    def branch(self, event: Event) -> Iterator[Finding]:
+        drawn = isinstance(event.value, (Tensor, Scalar)) and event.value.origin == "random"
+        if drawn and event.construct not in ("bool", "assert", "in"):
+            yield event.finding(f"the random draw in `{spelled(event.node)}` decides what runs")

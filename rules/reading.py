@@ -1,0 +1,62 @@
+"""What rules ask of an event again and again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tlint.analyzer.interp.values import Const, Mapping, Sequence, Tensor, Value, members
+from tlint.rules.base import Event, Fact
+
+
+def spelled(node: ast.AST, width: int = 60) -> str:
+    """The source of an expression on one line, shortened where it is long."""
+    text = ast.unparse(node)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def callee(event: Event) -> str:
+    """How the source names what is called: `logger.warning()`."""
+    return f"{spelled(event.node.func)}()" if isinstance(event.node, ast.Call) else spelled(event.node)
+
+
+def tensors(*values: Value | None) -> Iterator[Tensor]:
+    """Every tensor in these values and in the containers they are."""
+    for value in values:
+        for member in members(value) if value is not None else ():
+            match member:
+                case Tensor():
+                    yield member
+                case Sequence(items=None) | Mapping(items=None):
+                    yield from tensors(member.item)
+                case Sequence():
+                    yield from tensors(*member.items)
+                case Mapping():
+                    yield from tensors(*(part for item in member.items for part in item))
+
+
+def given(event: Event) -> list[Value]:
+    """All arguments of a call, without the receiver."""
+    return [*event.args, *(value for _, value in event.keywords)]
+
+
+def breaking(event: Event, kind: str) -> Fact | None:
+    """The callee's row in the facts, where it is of this kind and breaks when called as it is here."""
+    fact = event.fact
+    return fact if fact is not None and fact.kind == kind and fact.gb_type and concerns(event, fact.only) else None
+
+
+def concerns(event: Event, only: str) -> bool:
+    """Whether the call is of the form that a row is about (`Fact.only`)."""
+    match only.split(":"):
+        case ["one-argument"]:
+            return len(given(event)) == 1
+        case ["tensor-argument"]:
+            return any(tensors(*given(event)))
+        case ["without", name]:
+            return all(keyword != name for keyword, _ in event.keywords)
+    return True
+
+
+def is_true(value: Value | None) -> bool:
+    return isinstance(value, Const) and value.value is True
