@@ -189,8 +189,6 @@ def _settings(options: argparse.Namespace, asked: Asked, cwd: Path) -> Settings:
         overrides["verify"] = True
     if asked.targets:
         overrides["targets"] = asked.targets
-        named = tuple(target for target in asked.targets if not target.endswith(".py"))
-        overrides["root"] = (*overrides.get("root", ()), *named)
     return config.load(project.find_root(asked.paths, cwd), overrides)
 
 
@@ -263,6 +261,7 @@ def _parser() -> argparse.ArgumentParser:
         "roots": ("PATH", "list what is compiled in a project"),
     }.items():
         command = _command(commands, name, help_text)
+        command.usage = f"tlint {name} [OPTIONS] [{words} ...]"
         command.add_argument("words", nargs="*", metavar=words, default=[])
         _analysis_options(command)
         if name != "roots":
@@ -325,14 +324,14 @@ def _verify_options(command: argparse.ArgumentParser, *, asked: bool) -> None:
     group = command.add_argument_group("verification")
     if not asked:
         group.add_argument("--verify", action="store_true", help="run the compiler and compare")
-    group.add_argument("--gpu", dest="gpus", action="extend", type=_commas, metavar="NAME", help="GPUs to compile for")
-    group.add_argument("--timeout", type=float, metavar="SECONDS", help="a target")
-    group.add_argument("--memory", type=_size, metavar="SIZE", help="a target, like 8GiB")
-    group.add_argument("--jobs", type=int, metavar="N", help="targets at a time")
-    group.add_argument("--mode", choices=MODES, help="of torch.compile")
+    group.add_argument("--gpu", dest="gpus", action="extend", type=_commas, metavar="NAME", help="GPU to compile for")
+    group.add_argument("--timeout", type=float, metavar="SECONDS", help="that one target may take")
+    group.add_argument("--memory", type=_size, metavar="SIZE", help="that one target may take, like 8GiB")
+    group.add_argument("--jobs", type=int, metavar="N", help="how many targets run at a time")
+    group.add_argument("--mode", choices=MODES, help="the mode of torch.compile")
     training = group.add_mutually_exclusive_group()
-    training.add_argument("--train", action="store_true", help="in training mode")
-    training.add_argument("--eval", dest="train", action="store_false", help="in evaluation mode")
+    training.add_argument("--train", action="store_true", help="run modules in training mode")
+    training.add_argument("--eval", dest="train", action="store_false", help="run modules in evaluation mode")
 
 
 def _commas(text: str) -> list[str]:

@@ -54,7 +54,7 @@ def _graph_break(gb_id: str, known: Mapping[str, Rule]) -> str:
     else:
         raise TlintError(f"{gb_id}: no graph break has this id in torch {', '.join(facts.versions())}")
     parts = [f"# {gb_id} {entry['gb_type']}", entry.get("explanation", "")]
-    parts += [f"- {hint}" for hint in entry.get("hints", ())]
+    parts.append(" ".join(entry.get("hints", ())))
     claiming = [rule for rule in known.values() if entry["gb_type"] in rule.gb_types]
     parts += [f"## Found by {rule.code} {rule.name}\n\n{inspect.getdoc(rule)}" for rule in claiming]
     if not claiming:

@@ -326,18 +326,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[list[str], Sett
 
 
 @pytest.mark.parametrize(
-    ("words", "paths", "targets", "roots"),
+    ("words", "paths", "targets"),
     [
-        (["verify"], ["."], (), ()),
-        (["verify", "src"], ["src"], (), ()),
-        (["verify", "m.py"], ["m.py"], ("m.py",), ()),
-        (["verify", "m.py:step"], ["m.py"], ("m.py:step",), ("m.py:step",)),
-        (["verify", "a.b:Net", "src"], ["src/a/b.py", "src"], ("a.b:Net",), ("a.b:Net",)),
-        (["verify", "m:step"], ["m.py"], ("m:step",), ("m:step",)),
-        (["verify", "Net"], ["."], ("Net",), ("Net",)),
-        (["check", "--verify", "m.py:step"], ["m.py"], ("m.py:step",), ("m.py:step",)),
-        (["check", "--verify", "src"], ["src"], (), ()),
-        (["check", "--verify", "m.py"], ["m.py"], (), ()),
+        (["verify"], ["."], ()),
+        (["verify", "src"], ["src"], ()),
+        (["verify", "m.py"], ["m.py"], ("m.py",)),
+        (["verify", "m.py:step"], ["m.py"], ("m.py:step",)),
+        (["verify", "a.b:Net", "src"], ["src/a/b.py", "src"], ("a.b:Net",)),
+        (["verify", "m:step"], ["m.py"], ("m:step",)),
+        (["verify", "Net"], ["."], ("Net",)),
+        (["check", "--verify", "m.py:step"], ["m.py"], ("m.py:step",)),
+        (["check", "--verify", "src"], ["src"], ()),
+        (["check", "--verify", "m.py"], ["m.py"], ()),
     ],
 )
 def test_targets(
@@ -347,12 +347,11 @@ def test_targets(
     words: list[str],
     paths: list[str],
     targets: tuple[str, ...],
-    roots: tuple[str, ...],
 ) -> None:
     project({"m.py": "", "src/a/b.py": "", "src/a/__init__.py": ""})
     assert tlint(*words).code == 0
     got, settings = asked()
-    assert (got, settings.verify_settings.targets, settings.root) == (paths, targets, roots)
+    assert (got, settings.verify_settings.targets) == (paths, targets)
     assert settings.verify is True
 
 
