@@ -8,6 +8,7 @@ import difflib
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ from pathlib import Path
 from typing import Any, TextIO, get_args
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from tlint import __version__
 from tlint.analyzer import config, explain, pipeline, project, report, source
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import TlintError
 
+LONG = 0.5  # seconds before a run is long enough for a progress bar
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 EPILOG = """\
 A TARGET is FILE.py, FILE.py:NAME, MODULE:NAME or a qualified name. `tlint FOLDER` is `tlint check FOLDER`; a folder
@@ -216,7 +218,7 @@ def _output(path: str | None) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     try:
-        stream = open(path, "w", encoding="utf-8")  # noqa: SIM115 - an error while writing is not one of opening
+        stream = open(path, "w", encoding="utf-8")  # noqa: SIM115 - an error of opening is not one of writing
     except OSError as error:
         raise TlintError(f"--output-file {path}: {error.strerror}") from error
     with stream:
@@ -230,16 +232,23 @@ def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
     if quiet or not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        steps: dict[str, Any] = {}
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console, transient=True
+    )
+    steps: dict[str, TaskID] = {}
+    begun = time.monotonic()
 
-        def advance(step: str, done: int, total: int) -> None:
-            if step not in steps:
-                steps[step] = bar.add_task(step)
-            bar.update(steps[step], completed=done, total=total)
+    def advance(step: str, done: int, total: int) -> None:
+        if step not in steps:
+            steps[step] = bar.add_task(step)
+        bar.update(steps[step], completed=done, total=total)
+        if time.monotonic() - begun > LONG:
+            bar.start()
 
+    try:
         yield advance
+    finally:
+        bar.stop()
 
 
 # The options --------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def run(
     workspace = project.open_workspace(paths, settings, cwd, buffer)
 
     analysis = engine.analyze(workspace, settings, progress)
-    findings, verified = analysis.findings, ()
+    findings, verified = analysis.findings, tuple[Target, ...]()
     if settings.verify:
         asked = settings.verify_settings.targets
         requests, missing = targets.discover(workspace, analysis.roots, asked)
