@@ -18,7 +18,7 @@ from tlint.analyzer import bridge, facts
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import FunctionDef, ModuleDef, Project, paused_gc
 from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
-from tlint.analyzer.interp.values import Value
+from tlint.analyzer.interp.values import UNKNOWN, Value, join, members
 from tlint.analyzer.model import (
     Analysis,
     Claim,
@@ -114,7 +114,10 @@ class _Run:
         for i, entry in enumerate(entries):
             self.progress("interpreting", i, len(entries))
             self.entry = entry
-            walk(self.machine, entry)
+            try:
+                walk(self.machine, entry)
+            except Exception:  # one root's trouble costs that root, and is reported
+                self._internal(entry.module, Span(1, 1, 1, 1), f"the interpreter failed in root {entry.name}")
         self.entry = None
         self._sites()
         self._unresolved(roots)
@@ -171,14 +174,19 @@ class _Run:
                 for _ in method(event):
                     pass
             except Exception:  # a rule's mistake costs its finding, and is reported as one
-                trace = traceback.format_exc(limit=-2).strip().replace("\n", " ")
-                message = f"{rule.code} failed here, please report it: {trace}"
-                self.broken.append(self._bare("TL903", frame.module.path, span_of(frame.module, event.node), message))
+                self._internal(frame.module, span_of(frame.module, event.node), f"{rule.code} failed here")
+
+    def _internal(self, module: ModuleDef, span: Span, what: str) -> None:
+        trace = " ".join(traceback.format_exc(limit=-2).split())
+        self.broken.append(self._bare("TL903", module.path, span, f"{what}, please report it: {trace}"))
 
     def compiled(self, frame: Frame, node: ast.AST, site: Site, callee: Value, args: Any, keywords: Any) -> None:
         old = self.sites.get(node)
-        if old is None or (not old[1].target.qualname and site.target.qualname):
-            self.sites[node] = (frame, site, callee, args, keywords)
+        if old is not None:  # met again with other arguments: it compiles all of them
+            targets = [v for one in (old[1], site) for v in members(one.target) if v.qualname]
+            both = join(*targets) if targets else UNKNOWN
+            site = replace(site, target=both if both is not UNKNOWN else old[1].target)
+        self.sites[node] = (frame, site, callee, args, keywords)
 
     def again(self, found: set[Any], frame: Frame, node: ast.AST) -> None:
         for key in found:

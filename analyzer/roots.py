@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tlint.analyzer.config import Settings
-from tlint.analyzer.index import ClassDef, FunctionDef, ModuleDef
-from tlint.analyzer.index.definitions import own_nodes
+from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef
+from tlint.analyzer.index.definitions import SCOPES, own_nodes
 from tlint.analyzer.interp import calls, expressions, library, objects, statements
 from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
 from tlint.analyzer.interp.values import (
@@ -63,18 +64,18 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
             roots.append(Root(entry.name, RootKind.explicit, dynamo.fullgraph, *at, how))
         if not made:
             roots.append(Root(ast.unparse(node)[:60], RootKind.explicit, dynamo.fullgraph, *at, how, resolved))
-    for target in settings.root:
-        for entry in named(m, target, captured):
-            key = (entry.name, entry.dynamo)
-            if key not in entries:
-                entries[key] = entry
-                roots.append(Root(entry.name, RootKind.named, False, run.shown(entry.module.path), *place(entry.value), "--root"))
+    for how, entry in asked(m, settings, captured):
+        key = (entry.name, entry.dynamo)
+        if key not in entries:
+            entries[key] = entry
+            at = run.shown(entry.module.path), *place(entry.value)
+            roots.append(Root(entry.name, RootKind.named, False, *at, how))
     if settings.roots != "explicit":
         kind = RootKind.named if settings.roots == "modules" else RootKind.assumed
         held, assumed = set(), []
         for module in list(loaded(m)):
             for cls in module.classes():
-                if "forward" in cls.methods and objects.is_module(m, cls):
+                if ("forward" in cls.methods or fills_in(m, cls)) and objects.is_module(m, cls):
                     assumed.append((module, cls))
                 held |= constructed(cls)
         assumed.sort(key=lambda pair: pair[1].name in held)  # what nothing else holds comes first
@@ -85,6 +86,12 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
                 entries[name, entry.dynamo] = entry
                 roots.append(Root(name, kind, False, run.shown(module.path), cls.node.lineno, cls.node.col_offset + 1, "nn.Module.forward"))
     return list(entries.values()), roots
+
+
+def fills_in(m: Machine, cls: ClassDef) -> bool:
+    """Whether a class leaves `forward` to a base of the project and overrides what that may call."""
+    own = [name for name in cls.methods if not name.startswith("__")]
+    return bool(own and cls.node.bases) and objects.find_method(m, cls, "forward") is not None
 
 
 def loaded(m: Machine) -> Iterator[ModuleDef]:
@@ -144,27 +151,33 @@ def in_force(captured: tuple[bool, bool], keywords: dict[str, Value], form: str)
 def drive(m: Machine, progress: Callable[[str, int, int], None]) -> None:
     """Interpret, without events, the code that calls torch.compile, so that each call says what it compiles."""
     pending: list[FunctionDef] = []
-    modules = [module for module in loaded(m) if "compile" in module.text or "torch.export" in module.text]
+    modules = [module for module in loaded(m) if any(word in module.text for word in ("compile", "torch.export", "torch._dynamo"))]
     for i, module in enumerate(modules):
         progress("looking for roots", i, len(modules))
-        driven = [f for f in module.functions() if mentions(f.node)]
-        if not driven and not any(mentions(s) for s in module.tree.body):
+        names = COMPILING | aliases(module)
+        driven = [f for f in module.functions() if mentions(f.node, names)]
+        if not driven and not any(mentions(s, names) for s in module.tree.body):
             continue
         top = m.module_frame(module)
         statements.block(m, top, module.tree.body)
         for function in module.functions():
-            if function.cls is not None and any(mentions(d) for d in function.decorators()):
+            if function.cls is not None and any(mentions(d, names) for d in function.decorators()):
                 objects.decorated(m, top, function)
+        for cls in module.classes():
+            for decorator in cls.node.decorator_list:
+                if mentions(decorator, names):
+                    calls.decorate(m, top, decorator, Class(cls))
         for function in driven:
             pending.append(function)
             enter(m, function)
-    wrappers = {f.name for f in pending if f.parameters}
-    if wrappers:
-        for module in loaded(m):
-            if any(name in module.text for name in wrappers):
-                for function in module.functions():
-                    if function not in pending and wrappers & function.loads:
-                        enter(m, function)
+    wrappers = frozenset(f.name for f in pending if f.parameters and not f.name.startswith("__"))
+    for path in m.project.files if wrappers else ():
+        if any(name in m.project.texts.get(path, "") for name in wrappers) and (module := m.project.module_at(path)):
+            if module not in modules and any(mentions(s, wrappers) for s in module.tree.body if not isinstance(s, SCOPES)):
+                statements.block(m, m.module_frame(module), module.tree.body)
+            for function in module.functions():
+                if function not in pending and mentions(function.node, wrappers):
+                    enter(m, function)
 
 
 def enter(m: Machine, function: FunctionDef) -> None:
@@ -177,11 +190,28 @@ def enter(m: Machine, function: FunctionDef) -> None:
     calls.run(m, m.module_frame(function.module), value, calls.root_arguments(m, value, tensors=False), function.node)
 
 
-def mentions(node: ast.AST) -> bool:
-    """Whether a node holds what may be a call of torch.compile or one of its forms."""
+COMPILING = frozenset(("compile", "optimize", "export"))
+
+
+def aliases(module: ModuleDef) -> frozenset[str]:
+    """Names of a module that stand for torch.compile: `from torch import compile as c`, `c = torch.compile`."""
+    found = set()
+    for name, symbol in module.symbols.items():
+        match symbol:
+            case ImportOf(attribute=attribute) if attribute in COMPILING:
+                found.add(name)
+            case Assigned(values=values) if any(v is not None and mentions(v, COMPILING | found) for _, v in values):
+                found.add(name)
+    return frozenset(found)
+
+
+def mentions(node: ast.AST, names: frozenset[str]) -> bool:
+    """Whether a node reads one of these names, or an attribute of that name."""
     for n in ast.walk(node):
         match n:
-            case ast.Attribute(attr="compile" | "optimize" | "export") | ast.Name(id="compile"):
+            case ast.Attribute(value=ast.Name(id="re")):
+                continue
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name in names:
                 return True
     return False
 
@@ -231,12 +261,24 @@ def name_of(value: Function) -> str:
 # What the user names -----------------------------------------------------------------------------------------------------
 
 
+def asked(m: Machine, settings: Settings, captured: tuple[bool, bool]) -> Iterator[tuple[str, Entry]]:
+    """The roots of --root, and the targets of verification, with where they come from."""
+    for target in settings.root:
+        yield from (("--root", entry) for entry in named(m, target, captured))
+    for target in settings.verify_settings.targets:
+        # The worker tells what is wrong with a target; one that only running makes is none of the static stage's.
+        with contextlib.suppress(TlintError):
+            yield from (("target", entry) for entry in named(m, target, captured))
+
+
 def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
     """`FILE.py:QUALNAME` or `MODULE:QUALNAME`."""
     where, _, qualname = target.rpartition(":")
     if not where:
         raise TlintError(f"--root {target}: give it as FILE.py:NAME or MODULE:NAME")
-    module = m.project.module_at(Path(where).resolve()) if where.endswith(".py") else m.project.find(where)
+    path = Path(where).resolve()
+    known = path in m.project.files or path.is_file()
+    module = (m.project.module_at(path) if known else None) if where.endswith(".py") else m.project.find(where)
     if module is None:
         reason = "has no such file" if where.endswith(".py") else "has no such module"
         raise TlintError(f"--root {target}: the project at {m.project.root} {reason} as {where}, or it does not parse")
@@ -289,28 +331,52 @@ def walk(m: Machine, entry: Entry) -> None:
     """Interpret a root as Dynamo would. A `forward` that an earlier root has reached is not entered again by assumption."""
     frame = Frame(entry.module, None, {}, dynamo=entry.dynamo)
     value = entry.value
+    method: FunctionDef | None = None
     if isinstance(value, Instance):
         name = "__call__" if objects.find_method(m, value.cls.definition, "__call__") is not None else "forward"
         method = objects.find_method(m, value.cls.definition, name)
         if method is None:
             return
-        if entry.kind is RootKind.assumed and method in m.functions:
+        own = value.cls.definition
+        if entry.kind is RootKind.assumed and method in m.functions and (method.cls is own or m.functions.issuperset(own.methods.values())):
             return
         bound = objects.bound_method(m, method, value)
         value = bound if isinstance(bound, (Function, Partial)) else Function(method, value)
     if isinstance(value, Partial):
-        calls.call_value(m, frame, value, entry.inputs or (), (), entry.module.tree)
+        calls.call_value(m, frame, value, entry.inputs or (), () if entry.inputs else left_open(m, value), entry.module.tree)
         return
     if not isinstance(value, Function):
         calls.call_value(m, frame, value, entry.inputs or (Tensor(origin="input", certain=Confidence.likely),), (), entry.module.tree)
         return
-    value = replace(value, wrappers=tuple(w for w in value.wrappers if w not in ("compile",)))
+    if method is not None and value.definition is not method:
+        # A decorator's wrapper takes what the function it wraps declares: by name, if it takes names.
+        declared = calls.root_arguments(m, Function(method, value.receiver))
+        own = method.node.args
+        rest = {own.vararg.arg if own.vararg else "", own.kwarg.arg if own.kwarg else "", *(p.arg for p in method.parameters[:1])}
+        named = tuple((k, v) for k, v in declared.items() if k not in rest)
+        inputs = entry.inputs or ()
+        if value.definition.node.args.kwarg is None:
+            inputs = (*inputs, *(v for _, v in named[len(inputs) : len(own.posonlyargs) + len(own.args) - 1]))
+        more = (("**", UNKNOWN),) if own.kwarg else ()
+        calls.invoke(m, frame, value, inputs, named[len(inputs) :] + more, value.definition.node)
+        return
     arguments = calls.root_arguments(m, value)
     if entry.inputs is not None:
         given = entry.inputs if value.receiver is None else (value.receiver, *entry.inputs)
         known = calls.bind_arguments(m, frame, value.definition, given, ())
         arguments = {k: (v if v is not UNKNOWN else arguments.get(k, UNKNOWN)) for k, v in known.items()}
     calls.run(m, frame, value, arguments, value.definition.node)
+
+
+def left_open(m: Machine, value: Partial) -> tuple[tuple[str, Value], ...]:
+    """What a root that is a partial is still given, by name."""
+    inner = value.function
+    if not isinstance(inner, Function):
+        return ()
+    a = inner.definition.node.args
+    positional = [p.arg for p in (*a.posonlyargs, *a.args)][len(value.args) + (inner.receiver is not None) :]
+    wanted = {*positional, *(p.arg for p in a.kwonlyargs)} - {name for name, _ in value.keywords}
+    return tuple((name, v) for name, v in calls.root_arguments(m, inner).items() if name in wanted)
 
 
 _ = (External, expressions, library, join, own_nodes)

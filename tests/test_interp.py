@@ -23,6 +23,7 @@ class Net(torch.nn.Module):
 """,
     "inherited": """
 # file: main.py
+import torch
 from base import Base
 
 class Net(Base):

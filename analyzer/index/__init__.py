@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 from tlint.analyzer.index.definitions import (
@@ -22,6 +24,10 @@ from tlint.analyzer.index.definitions import (
 __all__ = ["Assigned", "ClassDef", "FunctionDef", "ImportOf", "ModuleDef", "Project", "Symbol", "paused_gc"]
 
 Reader = Callable[[Path], str]
+
+# `model.mask = …`, but not `self.mask = …`; and the names after `global`.
+STORES = re.compile(r"^[ \t]*(?!self\.)[\w.\[\]\"']+\.(\w+)[ \t]*=(?!=)", re.MULTILINE)
+GLOBALS = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
 
 
 class Project:
@@ -107,6 +113,13 @@ class Project:
     def is_project(self, name: str) -> bool:
         """Whether the name is a module or package of the project (a folder without `__init__.py` too)."""
         return name in self._prefixes
+
+    @cached_property
+    def reset(self) -> frozenset[str]:
+        """Names that some file gives a value from elsewhere: as an attribute of what is not `self`, or by `global`."""
+        texts = self.texts.values()
+        stored = {name for text in texts for name in STORES.findall(text)}
+        return frozenset(stored.union(*(re.split(r"[, \t]+", names) for t in texts for names in GLOBALS.findall(t))))
 
     def symbol(self, module: ModuleDef, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Symbol | None:
         """What a name at a module's level means, through `from … import *`."""

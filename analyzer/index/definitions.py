@@ -75,6 +75,16 @@ class ClassDef:
     classes: dict[str, ClassDef] = field(default_factory=dict)
     parent: FunctionDef | None = None
 
+    @cached_property
+    def stores(self) -> frozenset[str]:
+        """Attributes that methods other than `__init__` store on their `self`."""
+        nodes = (n for name, method in self.methods.items() if name != "__init__" for n in ast.walk(method.node))
+        return frozenset(
+            n.attr
+            for n in nodes
+            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)
+        )
+
 
 Symbol = ImportOf | Assigned | FunctionDef | ClassDef
 
@@ -169,8 +179,8 @@ def scan_body(body: list[ast.stmt], module: ModuleDef, symbols: dict[str, Symbol
             case ast.AugAssign(target=ast.Name(id=name)):
                 assigned(symbols, name).values.append((node, None))
             case ast.If() | ast.While():
-                scan_body(node.body, module, symbols, cls)
                 scan_body(node.orelse, module, symbols, cls)
+                scan_body(node.body, module, symbols, cls)
             case ast.For() | ast.AsyncFor():
                 add_assigned(symbols, node.target, node, None)
                 scan_body(node.body, module, symbols, cls)

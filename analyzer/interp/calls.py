@@ -424,6 +424,8 @@ def wrapped(value: Value, how: str) -> Value:
 def compile_call(m: Machine, f: Frame, name: str, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     """`torch.compile(x)` gives what it was given; `torch.compile(fullgraph=True)` gives a decorator."""
     given = dict(keywords)
+    if name == "torch._dynamo.optimize":
+        return Partial(External("torch.compile"), (), keywords)
     target = args[0] if args else given.get("model")
     if target is None or target.is_none:
         return Partial(External(name), (), keywords)
@@ -602,21 +604,24 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     silent = f.silent
     if f.depth >= DEPTH:
         return UNKNOWN
-    key = (definition, tuple(bound.items()), callee.closure, silent, f.dynamo, f.doubtful > 0)
+    # The budget is one closure's and one class's: a decorator's wrapper and an inherited method are many functions.
+    owner = callee.receiver.cls if isinstance(callee.receiver, Instance) else None
+    kind = (definition, callee.closure, owner, silent, f.dynamo, f.doubtful > 0)
+    key = (kind, tuple(bound.items()))
     result = m.results.get(key)
     if result is None:
-        kind = (definition, silent, f.dynamo)
         count = m.contexts.get(kind, 0)
         if count >= CONTEXTS:
             bound = {k: widen(v) for k, v in bound.items()}
-            key = (definition, tuple(bound.items()), (), silent, f.dynamo, f.doubtful > 0)
+            key = (kind, tuple(bound.items()))
             result = m.results.get(key)
             if result is None and count >= 2 * CONTEXTS:
-                key = (definition, "any", silent, f.dynamo)
+                key = (kind, "any")
                 result = m.results.get(key)
     if result is not None:
         if m.running:
             m.running[-1].findings |= result.findings
+        forget(m, f, result)
         if not silent and result.findings:
             m.listener.again(result.findings, f, node)
         return result.value
@@ -626,7 +631,7 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         return UNKNOWN
     if deep > 1:  # the last time with any arguments: what ends the recursion is reached too
         bound = {k: v if isinstance(v, Instance) else widen(v) for k, v in bound.items()}
-    m.contexts[definition, silent, f.dynamo] = m.contexts.get((definition, silent, f.dynamo), 0) + 1
+    m.contexts[kind] = m.contexts.get(kind, 0) + 1
     result = Result()
     m.results[key] = result
     m.active.append(who)
@@ -653,7 +658,17 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     result.value = value
     if m.running:
         m.running[-1].findings |= result.findings
+    forget(m, f, result)
     return value
+
+
+def forget(m: Machine, f: Frame, result: Result) -> None:
+    """Attributes that a call has stored are no longer what the caller knew of them."""
+    if result.stores:
+        if m.running:
+            m.running[-1].stores |= result.stores
+        for key in [k for k in f.env if "." in k and k.rpartition(".")[2] in result.stores]:
+            del f.env[key]
 
 
 def execute(m: Machine, frame: Frame, definition: FunctionDef) -> Value:

@@ -203,10 +203,10 @@ def qual(v: Const | Scalar) -> str:
 
 
 def unary(m: Machine, f: Frame, node: ast.UnaryOp) -> Value:
-    value = evaluate(m, f, node.operand)
     if isinstance(node.op, ast.Not):
-        truth = narrowing.truth(m, f, value, node.operand, "not")
-        return Scalar("bool", origin_of(*members(value))) if truth is None else Const(not truth)
+        answer = narrowing.test(m, f, node.operand, "not")
+        return Scalar("bool") if answer is None else Const(not answer)
+    value = evaluate(m, f, node.operand)
     results: list[Value] = []
     for v in members(value):
         match v:
@@ -288,8 +288,7 @@ def compared(a: Value, b: Value, op: ast.cmpop, m: Machine) -> Value:
 
 
 def conditional(m: Machine, f: Frame, node: ast.IfExp) -> Value:
-    test = evaluate(m, f, node.test)
-    truth = narrowing.truth(m, f, test, node.test, "ifexp")
+    truth = narrowing.test(m, f, node.test, "ifexp")
     results = []
     for wanted, branch in ((True, node.body), (False, node.orelse)):
         if truth is None or truth is wanted:
@@ -382,8 +381,7 @@ def comprehension(kind: str) -> Evaluate:
                     known = iterable.items
                 bind(m, f, generator.target, element)
                 for test in generator.ifs:
-                    value = evaluate(m, f, test)
-                    if narrowing.truth(m, f, value, test, "comprehension") is None:
+                    if narrowing.test(m, f, test, "comprehension") is None:
                         f.conditions.append((test, True))
                     narrowing.refine(m, f, test, True)
             if kind == "dict":
@@ -438,7 +436,7 @@ def bind(m: Machine, f: Frame, target: ast.expr, value: Value) -> None:
     """Assign to a target."""
     match target:
         case ast.Name(id=name):
-            f.env[name] = value
+            f.env[name] = objects.unsettled(value) if name in f.shared else value
             prefix = name + "."
             for key in [k for k in f.env if k.startswith(prefix)]:
                 del f.env[key]
@@ -478,7 +476,7 @@ def store_item(m: Machine, f: Frame, target: ast.Subscript, value: Value) -> Non
         return
     match container:
         case Mapping(items=tuple() as items) if isinstance(index, Const) and not f.branches:
-            f.env[key] = Mapping(tuple({**dict(items), index: value}.items()))
+            f.env[key] = Mapping(tuple({**dict(items), index: value}.items()), open=container.open)
         case Mapping():
             f.env[key] = Mapping(None, join(container.key, index), join(library.values_of(container), value))
         case Sequence(type="list"):

@@ -327,6 +327,8 @@ def instance_of(m: Machine, v: Value, cls: Value) -> bool | None:
         case Sequence(type=kind):
             if name in BUILTIN_TYPES:
                 return kind in BUILTIN_TYPES[name]
+            if isinstance(cls, Class) and not any(isinstance(e, str) for e in objects.mro(m, cls.definition)):
+                return False
             if name in TENSORS or name in PYTHON or name in MAPPINGS or name == "numpy.ndarray":
                 return False
         case Mapping():
@@ -370,6 +372,11 @@ def first(args: Args) -> Value:
 
 def do_isinstance(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     answer = instance_of(m, args[0], args[1]) if len(args) == 2 else None
+    return Scalar("bool") if answer is None else Const(answer)
+
+
+def do_is_tensor(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    answer = instance_of(m, first(args), External("torch.Tensor"))
     return Scalar("bool") if answer is None else Const(answer)
 
 
@@ -590,6 +597,7 @@ def do_cond(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords)
 
 HANDLERS: dict[str, Handler] = {
     "builtins.isinstance": do_isinstance,
+    "torch.is_tensor": do_is_tensor,
     "builtins.len": do_len,
     "builtins.range": do_range,
     "builtins.zip": do_zip,

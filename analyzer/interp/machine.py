@@ -55,7 +55,8 @@ class Frame:
     doubtful: int = 0
     loops: list[ast.For | ast.AsyncFor | ast.While] = field(default_factory=list)
     statement: ast.stmt | None = None
-    globals: set[str] = field(default_factory=set)
+    # Names that nested functions rebind.
+    shared: set[str] = field(default_factory=set)
 
     @property
     def qualname(self) -> str:
@@ -64,10 +65,11 @@ class Frame:
 
 @dataclass(slots=True)
 class Result:
-    """What a call gave, and which findings lie in it and below."""
+    """What a call gave, and which findings and stores of attributes lie in it and below."""
 
     value: Value = UNKNOWN
     findings: set[Any] = field(default_factory=set)
+    stores: set[str] = field(default_factory=set)
     yielded: Value | None = None
 
 
@@ -120,6 +122,8 @@ class Machine:
     def store(self, cls: ClassDef, name: str, value: Value) -> None:
         old = self.stored.get((cls, name))
         self.stored[cls, name] = value if old is None else join(old, value)
+        if self.running:
+            self.running[-1].stores.add(name)
 
 
 Evaluate = Callable[[Machine, Frame, Any], Value]

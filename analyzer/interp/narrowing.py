@@ -30,10 +30,35 @@ from tlint.analyzer.interp.values import (
 from tlint.analyzer.model import Confidence
 
 
+def test(m: Machine, f: Frame, node: ast.expr, construct: str) -> bool | None:
+    """Whether the expression that a statement tests is true, or None. `and`, `or` and `not` are jumps, not values."""
+    match node:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = test(m, f, operand, "not" if construct != "assert" else construct)
+            return None if inner is None else not inner
+        case ast.BoolOp(op=op, values=operands):
+            wanted = isinstance(op, ast.And)
+            word = "and" if wanted else "or"
+            answer: bool | None = wanted
+            env, held = f.env, len(f.conditions)
+            f.env = dict(env)
+            for i, operand in enumerate(operands):
+                one = test(m, f, operand, construct if i == len(operands) - 1 or construct == "assert" else word)
+                if one is not None and one is not wanted:
+                    answer = one
+                    break
+                if one is None:
+                    answer = None
+                    f.conditions.append((operand, wanted))
+                refine(m, f, operand, wanted)
+            del f.conditions[held:]
+            f.env = env
+            return answer
+    return truth(m, f, expressions.evaluate(m, f, node), node, construct)
+
+
 def truth(m: Machine, f: Frame, value: Value, node: ast.expr, construct: str) -> bool | None:
     """Whether a tested value is true, or None; a test that Dynamo cannot answer is an event."""
-    while isinstance(node, ast.BoolOp):
-        node = node.values[-1]  # the others have been tested on the way
     found: set[bool | None] = set()
     for v in members(value):
         if isinstance(v, Tensor) or (isinstance(v, Scalar) and v.origin in ("data", "random")):
@@ -48,7 +73,7 @@ def truth_of(m: Machine, v: Value) -> bool | None:
     match v:
         case Const(value=value):
             return bool(value)
-        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items):
+        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items, open=False):
             return bool(items)
         case Function() | Class() | Module() | Partial() | External():
             return True
@@ -67,7 +92,7 @@ def could_be(v: Value, wanted: bool) -> bool:
     match v:
         case Const(value=value):
             return bool(value) is wanted
-        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items):
+        case Sequence(items=tuple() as items) | Mapping(items=tuple() as items, open=False):
             return bool(items) is wanted
         case Function() | Class() | Module() | Partial() | External():
             return wanted
@@ -109,7 +134,7 @@ def contains(a: Value, b: Value) -> bool | None:
         case Sequence(items=tuple() as items) if all(isinstance(i, Const) for i in items):
             return a in items
         case Mapping(items=tuple() as items) if all(isinstance(k, Const) for k, _ in items):
-            return a in dict(items)
+            return True if a in dict(items) else None if b.open else False
     return None
 
 

@@ -52,7 +52,8 @@ def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
         m.globals[key] = UNKNOWN  # a definition that refers to itself meets this
         symbol = m.project.symbol(module, name)
         if symbol is not None:
-            m.globals[key] = symbol_value(m, module, symbol)
+            found = symbol_value(m, module, symbol)
+            m.globals[key] = unsettled(found) if isinstance(symbol, Assigned) and name in m.project.reset else found
         elif name in BUILTINS:
             m.globals[key] = External("builtins." + name)
         elif name == "__name__":
@@ -120,6 +121,11 @@ def soften(v: Value) -> Value:
     return v
 
 
+def unsettled(v: Value) -> Value:
+    """What holds this at first, and may be given another value before it is read."""
+    return join(v, UNKNOWN) if v.is_none else soften(v)
+
+
 def make_function(m: Machine, f: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> Value:
     """A function made while another runs: it captures what its body reads."""
     owner = f.function.nested if f.function is not None else nested_of(f.module)
@@ -128,7 +134,12 @@ def make_function(m: Machine, f: Frame, node: ast.FunctionDef | ast.AsyncFunctio
         inside = f"{f.function.qualname}.<locals>.{name}" if f.function is not None else name
         definition = FunctionDef(name, inside, f.module, node, f.cls, f.function)
         owner[node] = definition
+    if "nonlocal" in f.module.text:
+        f.shared |= {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
+        f.env.update((name, unsettled(f.env[name])) for name in f.shared & f.env.keys())
     captured = {**f.closure, **f.env}
+    if f.function is None:  # a module's names are looked up when the function runs
+        captured = {k: v for k, v in captured.items() if k not in f.module.symbols}
     closure = tuple(sorted(((k, captured[k]) for k in definition.loads if k in captured), key=lambda kv: kv[0]))
     receiver_name = f.receiver
     return Function(definition, None, closure + ((("$self", receiver_name),) if receiver_name is not None and "super" in definition.loads else ()))
@@ -381,8 +392,11 @@ def instance_attribute(m: Machine, f: Frame, v: Instance, name: str, node: ast.A
                 outside = external_attribute(m, ExternalInstance(entry), name)
                 if not isinstance(outside, Bound):
                     return outside
+                if name in SELF_METHODS or name == "compile":
+                    return Bound(v, name)
                 known = m.facts.lookup(f"{entry}.{name}") or m.facts.lookup(f"torch.nn.Module.{name}")
-                return outside if known is not None or name in SELF_METHODS else Bound(ExternalInstance(entry), name)
+                if known is not None or m.facts.canonical(entry) not in m.facts.modules:
+                    return outside
     return hinted(m, cls, name)
 
 
@@ -412,6 +426,8 @@ def attributes_of(m: Machine, instance: Instance) -> dict[str, Value]:
             calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
         else:
             calls.run_bound(m, frame, value, instance.args, instance.keywords, init.node)
+    later = m.project.reset.union(*(e.stores for e in mro(m, cls) if isinstance(e, ClassDef)))
+    own.update((name, unsettled(own[name])) for name in own.keys() & later)
     return own
 
 
@@ -454,17 +470,16 @@ def store_attribute(m: Machine, f: Frame, instance: Instance, name: str, value: 
 def get_item(m: Machine, f: Frame, node: ast.AST, v: Value, index: Value) -> Value:
     """`v[index]` for instances and classes."""
     match v:
+        case Instance() if is_record(m, v.cls.definition):
+            record = as_record(m, v)
+            if isinstance(index, Const) and isinstance(index.value, int):
+                values = [a for _, a in record.items or () if not a.is_none]
+                return values[index.value] if -len(values) <= index.value < len(values) else UNKNOWN
+            return library.looked_up(record, index)
         case Instance():
             if find_method(m, v.cls.definition, "__getitem__") is not None:
                 return call_method(m, f, v, "__getitem__", (index,), (), node)
-            if any(e in ("torch.nn.ModuleList", "torch.nn.Sequential") for e in mro(m, v.cls.definition)):
-                return UNKNOWN
-            # Records such as Hugging Face's ModelOutput answer both forms.
-            if isinstance(index, Const) and isinstance(index.value, str):
-                return attributes_of(m, v).get(index.value, UNKNOWN)
-            if isinstance(index, Const) and isinstance(index.value, int):
-                values = [a for a in attributes_of(m, v).values() if not a.is_none]
-                return values[index.value] if -len(values) <= index.value < len(values) else UNKNOWN
+            return UNKNOWN
         case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ModuleDict" | "torch.nn.ParameterList"):
             inside = library.modules_in(v)
             if isinstance(inside, Mapping):
@@ -478,6 +493,17 @@ def get_item(m: Machine, f: Frame, node: ast.AST, v: Value, index: Value) -> Val
         case Class() | External():
             return v  # a subscripted generic
     return UNKNOWN
+
+
+def is_record(m: Machine, cls: ClassDef) -> bool:
+    """A dict with attributes, such as Hugging Face's ModelOutput: fields answer `x.name`, `x["name"]` and `x[0]`."""
+    return any(e in library.MAPPINGS for e in mro(m, cls))
+
+
+def as_record(m: Machine, v: Instance) -> Mapping:
+    """Its fields, as far as they are not None: which is what such a record holds."""
+    own = {Const(k): a for k, a in attributes_of(m, v).items() if not a.is_none}
+    return Mapping(tuple(own.items()))
 
 
 def call_method(m: Machine, f: Frame, instance: Instance, name: str, args: library.Args, keywords: library.Keywords, node: ast.AST) -> Value:

@@ -109,8 +109,7 @@ def raised(m: Machine, f: Frame, node: ast.Raise) -> bool:
 
 
 def if_(m: Machine, f: Frame, node: ast.If) -> bool:
-    test = expressions.evaluate(m, f, node.test)
-    answer = narrowing.truth(m, f, test, node.test, "if")
+    answer = narrowing.test(m, f, node.test, "if")
     if answer is not None:
         narrowing.refine(m, f, node.test, answer)
         return block(m, f, node.body if answer else node.orelse)
@@ -169,8 +168,7 @@ def for_(m: Machine, f: Frame, node: ast.For | ast.AsyncFor) -> bool:
 
 def while_(m: Machine, f: Frame, node: ast.While) -> bool:
     def enter() -> None:
-        test = expressions.evaluate(m, f, node.test)
-        narrowing.truth(m, f, test, node.test, "while")
+        narrowing.test(m, f, node.test, "while")
         narrowing.refine(m, f, node.test, True)
 
     looping(m, f, node, enter)
@@ -212,6 +210,11 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
     ends: list[dict[str, Value]] = []
     f.branches += 1
     goes_on = block(m, f, node.body)
+    match node.body:
+        case [*before, ast.Return()] if (
+            f.returns and f.returns[-1].is_const and all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in before)
+        ):
+            return False  # `try: return torch.compiler.is_compiling()`: nothing raises
     broken = merged(start, f.env)
     if goes_on and (not node.orelse or block(m, f, node.orelse)):
         ends.append(f.env)
@@ -236,8 +239,7 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
 
 
 def assert_(m: Machine, f: Frame, node: ast.Assert) -> None:
-    test = expressions.evaluate(m, f, node.test)
-    narrowing.truth(m, f, test, node.test, "assert")
+    narrowing.test(m, f, node.test, "assert")
     narrowing.refine(m, f, node.test, True)
 
 
@@ -304,7 +306,7 @@ def match_(m: Machine, f: Frame, node: ast.Match) -> bool:
             if isinstance(name, str):
                 f.env[name] = UNKNOWN
         if case.guard is not None:
-            narrowing.truth(m, f, expressions.evaluate(m, f, case.guard), case.guard, "match")
+            narrowing.test(m, f, case.guard, "match")
         if block(m, f, case.body):
             ends.append(f.env)
     f.branches -= 1

@@ -154,11 +154,15 @@ class Sequence(Value):
 
 @dataclass(frozen=True, slots=True)
 class Mapping(Value):
-    """A dict. `items` is None where the keys are unknown; `item` is then the join of the values, `key` that of the keys."""
+    """A dict. `items` is None where the keys are unknown; `item` is then the join of the values, `key` that of the keys.
+
+    `open`: it may hold more than `items`, as the `**kwargs` of a root does.
+    """
 
     items: tuple[tuple[Value, Value], ...] | None = None
     key: Value = UNKNOWN
     item: Value = UNKNOWN
+    open: bool = False
 
     @property
     def qualname(self) -> str:

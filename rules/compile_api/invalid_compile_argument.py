@@ -60,7 +60,7 @@ class InvalidCompileArgument(Rule):
         known, arguments = event.facts.compile, dict(event.keywords)
         inductor = is_inductor(arguments.get("backend"))
         for name in arguments:
-            if name not in known["keywords"]:
+            if name not in known["keywords"] and name != "model":
                 yield unknown(event, name, "keyword", name, known["keywords"])
         match arguments.get("mode"):
             case Const(value=str(mode)) if inductor and mode not in known["modes"]:
