@@ -46,7 +46,8 @@ def construct(module: types.ModuleType, cls: type) -> Any:
     """An instance: by `get_init_inputs()`, an instance that the module holds, or with what the annotations suggest."""
     if hasattr(module, "get_init_inputs"):
         args, kwargs = arguments(tuple(module.get_init_inputs()))
-        return cls(*args, **kwargs)
+        if accepts(cls, args, kwargs):  # else it speaks of another class of the file
+            return cls(*args, **kwargs)
     held = [value for value in vars(module).values() if type(getattr(value, "_orig_mod", value)) is cls]
     if held:
         return held[0]
@@ -61,6 +62,14 @@ def construct(module: types.ModuleType, cls: type) -> Any:
             )
         values[parameter.name] = value
     return cls(**values)
+
+
+def accepts(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        inspect.signature(cls).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 SIMPLE = {"int": 8, "float": 0.5, "bool": False, "str": ""}

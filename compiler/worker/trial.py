@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .capture import RESUME, Seen, Watcher
+from .capture import RESUME, Seen, Watcher, step_of
 
 MOST = 8  # trials a target
 
@@ -23,7 +23,9 @@ def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) ->
     Never the compiled root, which does nothing once it is disabled. Code objects are told by their place, since the trial
     runs in another process.
     """
-    originals = {(code.co_filename, code.co_firstlineno, code.co_name): code for code in watcher.codes.values()}
+    # A resume function has a first line of its own, but says whom it resumes: names are compared without that prefix.
+    steps = [step_of(code, 0, None) for code in watcher.codes.values() if not RESUME.match(code.co_name)]
+    originals = {(step.path, step.name): step.code for step in steps}
     root = getattr(inspect.unwrap(getattr(target, "forward", target)), "__code__", None)
     before = {"graphs": watcher.graphs, "ops": watcher.ops, "breaks": unintended(watcher)}
     chosen: dict[types.CodeType, dict[str, Any]] = {}
@@ -46,11 +48,11 @@ def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) ->
 
 
 def innermost(
-    seen: Seen, originals: dict[tuple[str, int, str], types.CodeType], project: Callable[[str], bool]
+    seen: Seen, originals: dict[tuple[str, str], types.CodeType], project: Callable[[str], bool]
 ) -> types.CodeType | None:
-    """Only what has a `def` can be decorated; of a resume function, the function that it resumes is meant."""
+    """Only what has a `def` can be decorated."""
     for step in reversed(seen.stacks[0]):
-        code = originals.get((step.path, step.code.co_firstlineno, RESUME.sub(r"\1", step.code.co_name)))
+        code = originals.get((step.path, step.name))
         if code is not None and project(step.path) and definition(code) is not None:
             return code
     return None

@@ -1,0 +1,353 @@
+"""What the worker sees of real targets, under every interpreter of TLINT_TEST_PYTHONS (default: this one)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tlint.analyzer.config import VerifySettings
+from tlint.analyzer.model import Observation, Span, Target
+from tlint.compiler import judge, runner, targets
+
+PYTHONS = os.environ.get("TLINT_TEST_PYTHONS", sys.executable).split(os.pathsep)
+
+FILES = {
+    "pkg/__init__.py": "",
+    "pkg/helpers.py": '''
+        def report(x):
+            print("moyenne é", x.mean().item())
+            return x
+    ''',
+    "pkg/model.py": '''
+        import torch
+        from torch import nn
+        from .helpers import report
+
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return report(self.layer(x)).relu()
+
+
+        class Clean(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.layer = nn.Linear(width, width)
+
+            def forward(self, x):
+                return torch.nn.functional.gelu(self.layer(x))
+
+            def loss(self, x):
+                return self(x).mean()
+
+
+        class Trainer:
+            def __init__(self):
+                self.net = Clean(4)
+
+            def step(self, x):
+                return self.net(x).sum()
+
+
+        def get_init_inputs():
+            return (4,)
+
+
+        def get_inputs():
+            return (torch.randn(2, 4),)
+    ''',
+    "plain.py": '''
+        import torch
+        from torch import nn
+
+
+        def é(x): return ("é", x.sum().item())  # noqa
+
+
+        def loop(x):
+            for _ in range(3):
+                if x.sum() > 0:
+                    x = x + 1
+            return x
+
+
+        def generator(x):
+            yield x + 1
+
+
+        @torch.compiler.disable
+        def outside(x):
+            return x.mean()
+
+
+        def intended(x):
+            return x.sin() - outside(x)
+
+
+        def short_circuit(x, flag=False):
+            if flag and x.sum() > 0:
+                return x
+            return x.cos()
+
+
+        def condition(x):
+            if x.dtype == torch.float32 and (x.isinf().any() or x.isnan().any()):
+                return x
+            return x + 1
+
+
+        @torch.compile(fullgraph=True)
+        def compiled(x):
+            return x * x.sum().item()
+
+
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(4))
+
+            def forward(self, x):
+                if x.sum() > 0:
+                    return x * self.weight
+                return x
+
+
+        class Decorated(Module):
+            @torch.compile(fullgraph=True)
+            def forward(self, x):
+                if x.sum() > 0:
+                    return x * self.weight
+                return x
+
+
+        instance = Module()
+        in_place = Module()
+        in_place.compile()
+        wrapped = torch.compile(Module())
+        optimizer = torch.optim.Adam(instance.parameters())
+
+
+        def optimizer_step():
+            optimizer.step()
+
+
+        def accelerated(x):
+            return x.to("cuda:0") + torch.ones(4, device="cuda")
+
+
+        def once(x, seen=[]):
+            if not seen:
+                seen.append(1)
+                print("first")
+            return x + 1
+
+
+        def tlint_inputs():
+            x = torch.rand(2, 4)
+            instance(x.abs()).sum().backward()
+            names = "é loop generator intended short_circuit condition compiled Module Decorated instance in_place wrapped"
+            return {
+                **{name: (x,) for name in [*names.split(), "accelerated"]},
+                "optimizer_step": (),
+                "once": ((x,), {"seen": []}),
+            }
+    ''',
+    "synthetic.py": '''
+        from torch import nn
+
+
+        class Wide(nn.Module):
+            def __init__(self, width: int):
+                super().__init__()
+                self.layer = nn.Linear(width, 3)
+
+            def forward(self, x, scale: float):
+                return self.layer(x) * scale
+
+
+        class Unbuildable(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+    ''',
+}
+
+TARGETS = [
+    "pkg/model.py:Net",
+    "pkg.model:Clean",
+    "pkg/model.py:Clean.loss",
+    "pkg/model.py:Trainer.step",
+    *(
+        f"plain.py:{name}"
+        for name in "é loop generator intended short_circuit condition compiled Module.forward Decorated instance in_place "
+        "wrapped optimizer_step accelerated once".split()
+    ),
+    "synthetic.py:Wide",
+    "synthetic.py:Unbuildable",
+]
+
+
+class Workspace:
+    def __init__(self, root: Path):
+        self.root = self.cwd = root
+        self.reported = frozenset(root.rglob("*.py"))
+
+
+def write(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = text.strip("\n").splitlines()
+        indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+        path.write_text("".join(f"{line[indent:]}\n" for line in lines), encoding="utf-8")
+    return root
+
+
+def run(root: Path, names: list[str], python: str, **limits: object) -> dict[str, Observation]:
+    requests, errors = targets.discover(Workspace(root), (), names)
+    assert not errors
+    settings = replace(VerifySettings(), **limits)
+    observations = runner.run(requests, settings, python, root)
+    return {name: observation for name, observation in zip(names, observations, strict=True)}
+
+
+@pytest.fixture(scope="module", params=PYTHONS)
+def python(request: pytest.FixtureRequest) -> str:
+    if subprocess.run([request.param, "-c", "import torch"], capture_output=True).returncode:
+        pytest.skip(f"{request.param} has no torch")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def seen(python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Observation]:
+    return run(write(tmp_path_factory.mktemp("project"), FILES), TARGETS, python)
+
+
+def judged(observation: Observation) -> Target:
+    return judge.judge((), [observation], Path())[1][0]
+
+
+def types(observation: Observation) -> list[str]:
+    return [one.gb_type for one in observation.target.breaks]
+
+
+ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
+BRANCH = "Data-dependent branching"
+
+
+def test_clean_target_reaches_machine_code(seen: dict[str, Observation]) -> None:
+    target = judged(seen["pkg.model:Clean"])
+    assert (target.status, target.gate, target.detail) == ("fullgraph", "pass", "")
+    assert target.train and target.inputs == "declared"
+    assert target.stages["dynamo"] == {"graphs": 1, "ops": 2}
+    assert target.stages["aot"]["backward_ops"] > 0
+    triton = target.stages["triton"]["sm_90"]
+    assert triton["kernels"] == triton["compiled"] > 0
+    assert target.torch and target.python and target.triton and target.peak_bytes and target.seconds
+
+
+def test_breaks_of_helpers_lie_where_they_arise(seen: dict[str, Observation]) -> None:
+    target = judged(seen["pkg/model.py:Net"])
+    assert target.status == "breaks"
+    assert target.name == "pkg.model:Net"
+    assert {one.path for one in target.breaks} == {"pkg/helpers.py"}
+    item = next(one for one in target.breaks if one.gb_type == ITEM)
+    assert item.stack == (("pkg/model.py", 12, "Net.forward"), ("pkg/helpers.py", 2, "report"))
+    assert item.gb_id == "GB0124"
+
+
+def test_columns_count_code_points_from_1(seen: dict[str, Observation]) -> None:
+    (item,) = seen["plain.py:é"].target.breaks
+    assert item.span == Span(5, 24, 5, 38)
+
+
+def test_break_in_a_loop_is_its_cause_with_the_frame_lost(seen: dict[str, Observation]) -> None:
+    (branch,) = seen["plain.py:loop"].target.breaks
+    assert (branch.gb_type, branch.frame_lost, branch.line) == (BRANCH, True, 10)
+    assert branch.span == Span(10, 12, 10, 23)
+
+
+def test_jump_is_placed_at_the_operand_that_it_tests(seen: dict[str, Observation]) -> None:
+    breaks = seen["plain.py:condition"].target.breaks
+    assert [one.span for one in breaks] == [Span(35, 38, 35, 53), Span(35, 57, 35, 72)]
+
+
+def test_frames_that_dynamo_skips_in_silence_are_breaks(seen: dict[str, Observation]) -> None:
+    (generator,) = seen["plain.py:generator"].target.breaks
+    assert (generator.gb_type, generator.frame_lost) == ("Attempt to trace generator", True)
+    assert generator.line == 15
+
+
+def test_what_the_user_or_torch_asked_for_is_intended(seen: dict[str, Observation]) -> None:
+    disabled = judged(seen["plain.py:intended"])
+    assert disabled.status == "intended_breaks"
+    assert [one.intended for one in disabled.breaks] == [True]
+    optimizer = judged(seen["plain.py:optimizer_step"])
+    assert all(one.intended for one in optimizer.breaks if one.gb_type.startswith("Call to"))
+
+
+def test_each_target_is_run_by_us_however_it_was_compiled(seen: dict[str, Observation]) -> None:
+    assert types(seen["plain.py:compiled"]) == [ITEM]
+    for name in "Module.forward Decorated instance in_place wrapped".split():
+        observation = seen[f"plain.py:{name}"]
+        assert (types(observation), judged(observation).status) == ([BRANCH], "breaks"), name
+    for name in ("pkg/model.py:Trainer.step", "pkg/model.py:Clean.loss"):
+        assert judged(seen[name]).status == "fullgraph", name
+
+
+def test_executed_spans_tell_what_a_short_circuit_left_out(seen: dict[str, Observation]) -> None:
+    executed = seen["plain.py:short_circuit"].executed["plain.py"]
+    assert Span(29, 8, 29, 12) in executed  # flag
+    assert Span(29, 17, 29, 28) not in executed  # x.sum() > 0
+    assert Span(31, 12, 31, 19) in executed  # x.cos()
+
+
+def test_accelerators_are_mapped_to_the_cpu(seen: dict[str, Observation]) -> None:
+    target = judged(seen["plain.py:accelerated"])
+    assert (target.status, target.detail) == ("fullgraph", "")
+    assert target.config["accelerator_devices_mapped_to_cpu"] == 2
+
+
+def test_each_stage_starts_from_the_same_state(seen: dict[str, Observation]) -> None:
+    observation = seen["plain.py:once"]
+    assert observation.target.breaks
+    assert observation.target.gate == "fail"
+
+
+def test_inputs_are_made_up_where_none_are_declared(seen: dict[str, Observation]) -> None:
+    wide = judged(seen["synthetic.py:Wide"])
+    assert (wide.status, wide.inputs) == ("fullgraph", "synthesised")
+    assert wide.assumed == ("x: (2, 8) float32", "scale: 0.5")
+    unbuildable = judged(seen["synthetic.py:Unbuildable"])
+    assert (unbuildable.status, unbuildable.phase) == ("skipped", "construct")
+    assert "'config'" in unbuildable.detail and "get_init_inputs()" in unbuildable.detail
+
+
+def test_a_disable_tried_is_what_the_decorator_does(
+    seen: dict[str, Observation], python: str, tmp_path: Path
+) -> None:
+    (trial,) = seen["pkg/model.py:Net"].trials
+    assert trial["function"] == "report"
+    assert len(trial["breaks"]) == trial["before"]["breaks"] == 2
+    root = write(tmp_path, FILES)
+    lines = (root / trial["path"]).read_text("utf-8").splitlines(keepends=True)
+    for edit in reversed(trial["edits"]):
+        lines.insert(edit["line"] - 1, edit["text"])
+    assert "import torch\n" in lines
+    (root / trial["path"]).write_text("".join(lines), encoding="utf-8")
+    target = judged(run(root, ["pkg/model.py:Net"], python)["pkg/model.py:Net"])
+    assert target.status == "intended_breaks"
+    assert target.stages["dynamo"] == {key: trial["after"][key] for key in ("graphs", "ops")}
+
+
+def test_root_is_never_suggested_for_disable(seen: dict[str, Observation]) -> None:
+    assert seen["plain.py:loop"].trials == seen["plain.py:instance"].trials == ()
