@@ -87,7 +87,7 @@ class Event:
     settings: Any = field(default=None, repr=False)
     confirm: Callable[[Callable[[Any], bool]], bool] = field(default=lambda test: True, repr=False)
 
-    def argument(self, position: int, name: str) -> Any:
+    def argument(self, position: int | None, name: str) -> Any:
         """The value of an argument given by position or by name, or None."""
         for key, value in self.keywords:
             if key == name:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from tlint.analyzer.interp.values import Const, Mapping, Sequence, Tensor, Value, members
 from tlint.rules.base import Event, Fact
 
+# Where a tensor comes from that enters the graph, rather than being computed in it.
+OUTSIDE = ("input", "parameter", "buffer", "attribute")
+
 
 def spelled(node: ast.AST, width: int = 60) -> str:
     """The source of an expression on one line, shortened where it is long."""
@@ -55,6 +58,15 @@ def concerns(event: Event, only: str) -> bool:
             return any(tensors(*given(event)))
         case ["without", name]:
             return all(keyword != name for keyword, _ in event.keywords)
+        case ["keyword", name]:
+            return any(keyword == name for keyword, _ in event.keywords)
+        case ["input"]:
+            about = event.receiver if event.receiver is not None else event.argument(0, "input")
+            return isinstance(about, Tensor) and about.origin in OUTSIDE
+        case ["storage-argument"]:
+            return any(value.qualname.endswith("Storage") for value in given(event))
+        case ["arguments"]:
+            return False  # some calls of it break, and which is not known
     return True
 
 

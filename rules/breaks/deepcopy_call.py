@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tlint.analyzer.interp.values import Const, ExternalInstance, Scalar, Value
 from tlint.rules.base import Event, Finding, Rule
-from tlint.rules.reading import breaking, callee, tensors
+from tlint.rules.reading import callee, tensors
 
 
 class DeepcopyCall(Rule):
@@ -56,10 +56,12 @@ class DeepcopyCall(Rule):
     gb_types = ("Attempted to copy.deepcopy a tensor", "Attempted to call function marked as skipped")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if not (fact := breaking(event, "deepcopy")) or not event.args:
+        fact = event.fact
+        if fact is None or fact.kind != "deepcopy" or not fact.gb_type or not event.args:
             return
-        shallow = event.callee.qualname == "copy.copy" and not isinstance(event.args[0], (Const, Scalar))
-        if shallow or any(tensors(event.args[0])) or is_module(event, event.args[0]):
+        copied = event.args[0]
+        shallow = event.callee.qualname == "copy.copy" and not isinstance(copied, (Const, Scalar))
+        if shallow or any(tensors(copied)) or is_module(event, copied):
             yield event.finding(
                 f"`{callee(event)}` copies an object in a way that Dynamo does not trace",
                 gb_types=(fact.gb_type, *self.gb_types),

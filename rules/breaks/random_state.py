@@ -9,6 +9,7 @@ from tlint.rules.breaks.tensor_to_python import VALUE
 from tlint.rules.reading import breaking, callee
 
 GENERATOR = "torch.Generator"
+SHAPE_AT = {"rand": 0, "randn": 0, "random": 0, "random_sample": 0, "uniform": 2, "normal": 2, "randint": 2}
 
 
 class RandomState(Rule):
@@ -60,9 +61,9 @@ class RandomState(Rule):
     gb_types = ("Attempted to call function marked as skipped", "Failed to convert args/kwargs to proxy", VALUE)
 
     def call(self, event: Event) -> Iterator[Finding]:
-        generator = event.argument(99, "generator")
+        generator = event.argument(None, "generator")
         if fact := breaking(event, "random-state"):
-            if not (event.callee.qualname.startswith("numpy.random.") and event.argument(99, "size") is not None):
+            if not draws_array(event):
                 yield event.finding(
                     f"`{callee(event)}` reads or changes random state outside the graph",
                     gb_types=(fact.gb_type,),
@@ -73,3 +74,11 @@ class RandomState(Rule):
                 f"`{callee(event)}` draws from a generator that is passed to it",
                 gb_types=("Failed to convert args/kwargs to proxy",),
             )
+
+
+def draws_array(event: Event) -> bool:
+    """numpy's draws of one number break, those of an array do not: the shape follows the distribution's parameters."""
+    function = event.callee.qualname.removeprefix("numpy.random.")
+    if function not in SHAPE_AT:
+        return False
+    return len(event.args) > SHAPE_AT[function] or event.argument(None, "size") is not None

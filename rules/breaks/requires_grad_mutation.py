@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tlint.analyzer.interp.values import Const
 from tlint.rules.base import Confidence, Event, Finding, Rule
-from tlint.rules.reading import breaking, callee, is_true, spelled
+from tlint.rules.reading import OUTSIDE, breaking, callee, is_true, spelled
 
 SETATTR = "setattr() on Tensor.requires_grad"
 CALL = "Unsupported Tensor.requires_grad_() call"
@@ -72,19 +72,16 @@ class RequiresGradMutation(Rule):
             yield event.finding(
                 f"`{callee(event)}` changes what requires gradients", gb_types=(fact.gb_type,), when=fact.when
             )
-        elif is_true(event.argument(99, "requires_grad")) and event.callee.qualname.startswith("torch."):
-            if event.fact is not None and event.fact.returns.startswith("Tensor"):
-                yield event.finding(f"`{callee(event)}` makes a leaf that requires gradients", gb_types=(CREATION,))
+        elif is_true(event.argument(None, "requires_grad")) and event.fact and event.fact.returns.startswith("Tensor"):
+            yield event.finding(f"`{callee(event)}` makes a leaf that requires gradients", gb_types=(CREATION,))
 
     def requires_grad_(self, event: Event) -> Iterator[Finding]:
         wanted = event.argument(0, "requires_grad")
-        computed = event.receiver.is_tensor and event.receiver.origin in ("op", "random")
-        if computed and isinstance(wanted, Const) and wanted.value is False:
-            return
-        # What is computed breaks only if a result of the function depends on it; of the rest, what has the flag already
-        # does not break.
-        yield event.finding(
-            f"`{callee(event)}` changes what requires gradients",
-            gb_types=(LEAK, CALL),
-            confidence=min(event.receiver.sure, Confidence.likely),
-        )
+        computed = event.receiver.is_tensor and event.receiver.origin not in OUTSIDE
+        if not (computed and isinstance(wanted, Const) and wanted.value is False):
+            # What is computed breaks only if a result of the function depends on it.
+            yield event.finding(
+                f"`{callee(event)}` changes what requires gradients",
+                gb_types=(LEAK, CALL),
+                confidence=Confidence.possible if computed else Confidence.likely,
+            )

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from tlint.analyzer.interp.values import ExternalInstance, Instance, Sequence, Tensor, Value
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
-from tlint.rules.reading import spelled, tensors
-
-# A scalar tensor that enters the graph from outside brings its value as a symbol; one that is computed has none.
-OUTSIDE = ("input", "parameter", "buffer", "attribute")
+from tlint.rules.reading import OUTSIDE, spelled, tensors
 
 
 class TensorAsIndex(Rule):
@@ -60,15 +57,14 @@ class TensorAsIndex(Rule):
 
     def subscript(self, event: Event) -> Iterator[Finding]:
         where = f"`{spelled(event.node.value)}`"
+        captured = event.settings.capture_scalar_outputs
         if any(bound.is_tensor for bound in bounds(event.index)):
-            if not event.settings.capture_scalar_outputs:
+            if not captured:
                 yield event.finding(f"a bound of the slice of {where} is a tensor", when="default")
-        elif event.value.is_tensor:
-            if any(position_in_tensor(part) for part in parts(event.index)):
-                yield event.finding(f"the position in {where} is a scalar tensor", gb_types=(VALUE,))
-        elif isinstance(event.value, (Sequence, Instance, ExternalInstance)) and event.index.is_tensor:
-            if not event.settings.capture_scalar_outputs:
-                yield event.finding(f"the position in {where}, which is not a tensor, is a tensor", when="default")
+        elif event.value.is_tensor and any(position_in_tensor(part) for part in parts(event.index)):
+            yield event.finding(f"the position in {where} is a scalar tensor", gb_types=(VALUE,))
+        elif isinstance(event.value, (Sequence, Instance, ExternalInstance)) and event.index.is_tensor and not captured:
+            yield event.finding(f"the position in {where}, which is not a tensor, is a tensor", when="default")
 
 
 def parts(index: Value | None) -> tuple[Value, ...]:
@@ -82,7 +78,10 @@ def bounds(index: Value | None) -> Iterator[Value]:
 
 
 def position_in_tensor(part: Value) -> bool:
-    """Whether an index picks one element by a number that only the data knows."""
+    """Whether an index picks one element by a number that only the data knows.
+
+    A scalar tensor that enters the graph from outside brings its value as a symbol; one that is computed has none.
+    """
     if isinstance(part, Sequence) and part.type == "list":
         return any(position_in_tensor(tensor) for tensor in tensors(part) if tensor.rank == 0)
     return isinstance(part, Tensor) and part.rank == 0 and part.kind == "int" and part.origin not in OUTSIDE

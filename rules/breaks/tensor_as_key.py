@@ -64,7 +64,7 @@ class TensorAsKey(Rule):
         name = event.callee.qualname
         if name not in ORDERING:
             return
-        key = event.argument(99, "key")
+        key = event.argument(None, "key")
         if key is not None and not key.is_none:
             return  # what the key returns is not known here
         walked = event.receiver if name == "builtins.list.sort" else event.argument(0, "iterable")

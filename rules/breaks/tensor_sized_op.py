@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tlint.analyzer.interp.values import Const
@@ -10,14 +11,17 @@ from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
 from tlint.rules.reading import breaking, callee, tensors
 
 ONE_HOT = "torch.nn.functional.one_hot"
-REPEAT = ("torch.repeat_interleave", "torch.Tensor.repeat_interleave")
 # Functions that make a tensor out of sizes alone. All others take the tensor that they work on first.
-MAKING = frozenset(
-    f"torch.{name}"
-    for name in "arange empty eye full hamming_window hann_window ones rand randint randn randperm range tril_indices "
-    "triu_indices zeros".split()
+MAKING = re.compile(
+    r"torch\.(arange|empty|eye|full|ha\w+_window|ones|rand|randint|randn|randperm|range|tri[lu]_indices|zeros|Size)"
 )
-VALUES = {"torch.full": ("fill_value", 1), "torch.Tensor.new_full": ("fill_value", 1)}
+# Arguments that are values of the result and no sizes, by position.
+VALUES = {
+    "torch.full": {1: "fill_value"},
+    "torch.Tensor.new_full": {1: "fill_value"},
+    "torch.linspace": {0: "start", 1: "end"},
+    "torch.logspace": {0: "start", 1: "end"},
+}
 
 
 class TensorSizedOp(Rule):
@@ -69,35 +73,35 @@ class TensorSizedOp(Rule):
 
     def call(self, event: Event) -> Iterator[Finding]:
         name = event.callee.qualname
-        captures = event.settings.capture_dynamic_output_shape_ops
+        if event.fact is None or event.fact.kind != "tensor-sized":
+            return
         if name == "builtins.range":
             if any(tensors(*event.args)):
-                yield event.finding(
-                    "the length of `range()` is a tensor", gb_types=("Failed to trace builtin operator", ITEM, VALUE)
-                )
+                yield event.finding("the length of `range()` is a tensor", gb_types=(event.fact.gb_type, ITEM, VALUE))
         elif name == ONE_HOT:
             classes = event.argument(1, "num_classes")
             if classes is None or (isinstance(classes, Const) and classes.value == -1):
                 yield event.finding(
                     "`one_hot()` without `num_classes` looks for the largest index in the data",
-                    gb_types=("Attempted to use `torch.nn.functional.one_hot` with data-dependent output shape",),
+                    gb_types=(event.fact.gb_type,),
                 )
-        elif name in REPEAT:
+        elif name.endswith(".repeat_interleave"):
             counts = event.argument(0 if event.receiver is not None else 1, "repeats")
-            if any(tensors(counts)) and event.argument(99, "output_size") is None and not captures:
+            captured = event.settings.capture_dynamic_output_shape_ops
+            if any(tensors(counts)) and breaking(event, "tensor-sized") and not captured:
                 yield event.finding(
                     f"`{callee(event)}` with a tensor of counts has an output whose size depends on the data",
-                    gb_types=("Dynamic shape operator",),
-                    when="default",
+                    gb_types=(event.fact.gb_type,),
+                    when=event.fact.when,
                 )
-        elif breaking(event, "tensor-sized") and any(tensors(*sizes(event))):
-            yield event.finding(f"a size given to `{callee(event)}` is a tensor", gb_types=self.gb_types)
+        elif any(tensors(*sizes(event))):
+            yield event.finding(f"a size given to `{callee(event)}` is a tensor")
 
 
 def sizes(event: Event) -> list[object]:
     """The arguments that say how large: not the tensor that is worked on, and not the value that fills the result."""
     name = event.callee.qualname
-    first = 0 if event.receiver is not None or name in MAKING else 1
-    keyword, position = VALUES.get(name, ("input", None))
-    by_name = [value for key, value in event.keywords if key not in (keyword, "input", "out")]
-    return [value for n, value in enumerate(event.args) if n >= first and n != position] + by_name
+    first = 0 if event.receiver is not None or MAKING.fullmatch(name) else 1
+    values = VALUES.get(name, {})
+    by_name = [value for key, value in event.keywords if key not in ("input", "out", *values.values())]
+    return [value for n, value in enumerate(event.args) if n >= first and n not in values] + by_name

@@ -11,6 +11,8 @@ ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 TOLIST = "Tensor.tolist() with non-integer tensor"
 # What FakeTensor raises when an operator asks for a value: arrays, integer `tolist`, `math` functions.
 VALUE = "Data dependent operator"
+# `bool()` is a branch event, `any()` and `all()` are branches in all but name.
+ELSEWHERE = ("builtins.bool", "builtins.any", "builtins.all")
 
 
 class TensorToPython(Rule):
@@ -77,13 +79,12 @@ class TensorToPython(Rule):
             yield event.finding(
                 f"`{callee(event)}` needs a number, and gets a tensor", gb_types=(VALUE,), when="always"
             )
-        elif (fact := breaking(event, "tensor-to-python")) and event.callee.qualname != "builtins.bool":
-            if not (fact.when == "default" and event.settings.capture_scalar_outputs):
-                yield event.finding(
-                    f"`{callee(event)}` reads a tensor's value into Python",
-                    gb_types=(fact.gb_type, VALUE),
-                    when=fact.when,
-                )
+        elif event.callee.qualname not in ELSEWHERE and (fact := breaking(event, "tensor-to-python")):
+            if fact.when == "default" and event.settings.capture_scalar_outputs:
+                return
+            yield event.finding(
+                f"`{callee(event)}` reads a tensor's value into Python", gb_types=(fact.gb_type, VALUE), when=fact.when
+            )
 
     def branch(self, event: Event) -> Iterator[Finding]:
         if event.construct == "bool" and event.value.is_tensor:

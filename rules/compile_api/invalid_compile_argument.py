@@ -57,7 +57,8 @@ class InvalidCompileArgument(Rule):
     def compiled(self, event: Event) -> Iterator[Finding]:
         if event.site.form == "export" or not event.facts.compile:
             return
-        known, arguments = event.facts.compile, dict(event.keywords)
+        known = event.facts.compile
+        arguments = {name: value for name, value in event.keywords if name and not name.startswith("*")}
         inductor = is_inductor(arguments.get("backend"))
         for name in arguments:
             if name not in known["keywords"] and name != "model":
