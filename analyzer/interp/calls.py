@@ -375,7 +375,7 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
         return handler(m, f, node, args, keywords)
     if name in library.DRAWS:
         return library.drawn(dtyped(library.returned(fact, args, keywords), keywords), name)
-    if name in m.facts.modules or (fact is not None and fact.kind in ("construction", "recurrent") and not fact.returns):
+    if name in m.facts.modules or (fact is not None and fact.kind in ("construction", "recurrent", "context") and not fact.returns):
         return ExternalInstance(name, args, keywords)
     if fact is not None and fact.returns:
         return dtyped(library.returned(fact, args, keywords), keywords)

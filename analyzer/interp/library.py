@@ -112,6 +112,12 @@ def separated(text: str, by: str) -> list[str]:
     return [*parts, text[start:]]
 
 
+# Over all dimensions, where none is given.
+REDUCTIONS = frozenset(
+    "all amax amin any argmax argmin count_nonzero max mean median min nanmean nansum norm prod std sum var".split()
+)
+
+
 def returned(fact: Fact | None, args: Args, keywords: Keywords, receiver: Value | None = None) -> Value:
     """What a call returns by the facts table."""
     if fact is None:
@@ -124,7 +130,11 @@ def returned(fact: Fact | None, args: Args, keywords: Keywords, receiver: Value 
         value = given.get(name, position[0] if position else None)
         if value is not None and not (isinstance(value, Const) and value.value in (None, False)) and not value.is_tensor:
             text = other
-    return typed(text, args, keywords, receiver)
+    value = typed(text, args, keywords, receiver)
+    alone = not keywords and len(args) == (0 if receiver is not None else 1)
+    if alone and isinstance(value, Tensor) and fact.name.rpartition(".")[2] in REDUCTIONS:
+        return replace(value, rank=0)
+    return value
 
 
 def typed(text: str, args: Args = (), keywords: Keywords = (), receiver: Value | None = None) -> Value:
