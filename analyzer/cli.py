@@ -240,6 +240,8 @@ def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
 
     def advance(step: str, done: int, total: int) -> None:
         if step not in steps:
+            for task in bar.tasks:  # a step tells where it begins; the next one, that it has ended
+                bar.update(task.id, completed=task.total)
             steps[step] = bar.add_task(step)
         bar.update(steps[step], completed=done, total=total)
         if time.monotonic() - begun > LONG:

@@ -41,11 +41,20 @@ START = 120.0  # seconds that importing torch may take
 class Limits(Protocol):
     """What is read of `config.VerifySettings`."""
 
-    timeout: float
-    memory: int
-    gpus: Sequence[str]
-    jobs: int
-    train: bool | None
+    @property
+    def timeout(self) -> float: ...
+
+    @property
+    def memory(self) -> int: ...
+
+    @property
+    def gpus(self) -> Sequence[str]: ...
+
+    @property
+    def jobs(self) -> int: ...
+
+    @property
+    def train(self) -> bool | None: ...
 
 
 def run(

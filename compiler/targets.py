@@ -17,9 +17,14 @@ DECLARING = ("tlint_inputs", "get_inputs")
 class Workspace(Protocol):
     """What is read of `project.Workspace`."""
 
-    root: Path
-    cwd: Path
-    reported: frozenset[Path]
+    @property
+    def root(self) -> Path: ...
+
+    @property
+    def cwd(self) -> Path: ...
+
+    @property
+    def reported(self) -> frozenset[Path]: ...
 
 
 @dataclass(frozen=True, slots=True)
