@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
@@ -29,27 +27,32 @@ class Finder(cst.CSTVisitor):
         return True
 
 
+# Where a statement's first line is the middle of one.
+OPENINGS = {
+    **dict.fromkeys(("elif", "else:", "else"), "{0}if 1:\n{0} pass\n"),
+    **dict.fromkeys(("except", "except:", "except*", "finally:", "finally"), "{0}try:\n{0} pass\n"),
+}
+
+
 def open_node(lines: list[str], first: int, last: int, span: Span) -> cst.CSTNode | None:
     """The node at `span` in the statement on `lines[first - 1:last]`; None where LibCST sees no node there.
 
-    A compound statement is opened by its header alone, with `pass` for a body.
+    A compound statement is opened by its header alone, with `pass` for a body. Columns stay what they are: an indented
+    statement becomes the body of an `if`, as what a string on several lines holds must not be moved.
     """
-    text = textwrap.dedent("".join(lines[first - 1 : last]))
-    indent = len(lines[first - 1]) - len(lines[first - 1].lstrip())
-    kept = len(text) - len(text.lstrip())
-    shift = indent - kept
-    for source in (text, text.rstrip().rstrip("\\") + " pass\n", "try:\n pass\n" + text):
+    text = "".join(lines[first - 1 : last]).rstrip() + "\n"
+    indent = text[: len(text) - len(text.lstrip())]
+    before = ("if 1:\n" if indent else "") + OPENINGS.get(text.split(maxsplit=1)[0], "").format(indent)
+    for body in ("", f"{indent} pass\n"):
         try:
-            wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
+            wrapper = MetadataWrapper(cst.parse_module(before + text + body), unsafe_skip_copy=True)
             break
         except (cst.ParserSyntaxError, RecursionError):
             continue
     else:
         return None
-
-    def place(line: int, column: int) -> tuple[int, int]:
-        return line - first + 1, column - 1 - shift
-
-    finder = Finder(CodeRange(start=place(span.line, span.column), end=place(span.end_line, span.end_column)))
+    above = first - 1 - before.count("\n")
+    wanted = CodeRange((span.line - above, span.column - 1), (span.end_line - above, span.end_column - 1))
+    finder = Finder(wanted)
     wrapper.visit(finder)
     return finder.found

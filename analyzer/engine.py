@@ -375,9 +375,15 @@ def column(module: ModuleDef, line: int, offset: int) -> int:
 def header(node: ast.AST) -> tuple[int, int]:
     """The lines of a statement; of a compound one, those before its body."""
     body = getattr(node, "body", None)
+    first = first_line(node)
     if isinstance(body, list) and body and isinstance(body[0], ast.stmt) and not isinstance(node, ast.Module):
-        return node.lineno, max(node.lineno, body[0].lineno - 1)  # type: ignore[attr-defined]
-    return node.lineno, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+        return first, max(node.lineno, first_line(body[0]) - 1)  # type: ignore[attr-defined]
+    return first, node.end_lineno or node.lineno  # type: ignore[attr-defined]
+
+
+def first_line(node: ast.AST) -> int:
+    """A definition begins with its decorators."""
+    return min(n.lineno for n in (node, *getattr(node, "decorator_list", ())))  # type: ignore[attr-defined]
 
 
 def header_text(draft: Draft) -> str:

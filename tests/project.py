@@ -65,9 +65,9 @@ def places(findings: Iterator[Finding] | tuple[Finding, ...]) -> set[Place]:
     return {(f.path, f.span.line, f.code) for f in findings}
 
 
-def check(folder: Path, project: str, **settings: Any) -> Analysis:
+def check(folder: Path, project: str | Mapping[str, str], **settings: Any) -> Analysis:
     """Analyse a project and hold the findings against its comments."""
-    contents = files(project)
+    contents = files(project) if isinstance(project, str) else project
     analysis = analyse(folder, contents, **settings)
     sure = places(f for f in analysis.findings if f.confidence >= Confidence.likely)
     assert sorted(sure) == sorted(marked(contents, "expect")), shown(analysis)

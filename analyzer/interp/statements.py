@@ -27,14 +27,18 @@ from tlint.analyzer.model import Confidence
 
 def block(m: Machine, f: Frame, body: list[ast.stmt]) -> bool:
     """Run statements; whether control reaches the end of the block."""
-    for node in body:
-        handler = HANDLERS.get(type(node))
-        if handler is None:
-            continue
-        f.statement = node
-        if handler(m, f, node) is False:
-            return False
-    return True
+    held = len(f.conditions)
+    try:
+        for node in body:
+            handler = HANDLERS.get(type(node))
+            if handler is None:
+                continue
+            f.statement = node
+            if handler(m, f, node) is False:
+                return False
+        return True
+    finally:
+        del f.conditions[held:]
 
 
 def merged(before: dict[str, Value], after: dict[str, Value]) -> dict[str, Value]:
@@ -115,6 +119,7 @@ def if_(m: Machine, f: Frame, node: ast.If) -> bool:
         return block(m, f, node.body if answer else node.orelse)
     start = f.env
     ends: list[dict[str, Value]] = []
+    stays: list[bool] = []
     f.branches += 1
     for wanted, body in ((True, node.body), (False, node.orelse)):
         f.env = dict(start)
@@ -124,6 +129,9 @@ def if_(m: Machine, f: Frame, node: ast.If) -> bool:
         f.doubtful += doubtful
         if block(m, f, body):
             ends.append(f.env)
+            stays.append(wanted)
+        elif doubtful:
+            stays.append(wanted)  # that no error was raised goes without saying
         f.doubtful -= doubtful
         f.conditions.pop()
     f.branches -= 1
@@ -131,6 +139,8 @@ def if_(m: Machine, f: Frame, node: ast.If) -> bool:
         f.env = start
         return False
     f.env = ends[0] if len(ends) == 1 else merged(ends[0], ends[1])
+    if len(stays) == 1:  # the other way has left: what follows runs on this one
+        f.conditions.append((node.test, stays[0]))
     return True
 
 
