@@ -232,9 +232,7 @@ def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
     if quiet or not console.is_terminal:
         yield None
         return
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console, transient=True
-    )
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console, transient=True)
     steps: dict[str, TaskID] = {}
     begun = time.monotonic()
 
