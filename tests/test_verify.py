@@ -1,4 +1,4 @@
-"""What the worker sees of real targets, under every interpreter of TLINT_TEST_PYTHONS (default: this one)."""
+"""What the worker sees of real targets, under this interpreter and every one of TLINT_TEST_PYTHONS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlint.analyzer.config import VerifySettings
 from tlint.analyzer.model import Observation, Span, Target
 from tlint.compiler import judge, runner, targets
 
-PYTHONS = os.environ.get("TLINT_TEST_PYTHONS", sys.executable).split(os.pathsep)
+PYTHONS = [sys.executable, *filter(None, os.environ.get("TLINT_TEST_PYTHONS", "").split(os.pathsep))]
 
 FILES = {
     "pkg/__init__.py": "",
