@@ -1,4 +1,4 @@
-"""Which branches are left out: only those that Dynamo leaves out for certain. A wrong fold silences code that breaks."""
+"""Which branches are left out: only those that Dynamo leaves out for certain. A wrong fold silences what breaks."""
 
 from __future__ import annotations
 
