@@ -1,20 +1,25 @@
 """Mine the facts of one torch: `python compiler/versions/generate.py 2.13 [--python INTERPRETER]`.
 
-Makes an environment for that release (or takes the interpreter given, which needs torch, numpy and expecttest), reads what torch
-says of itself (mine.py), runs its operators, modules and everything in probes.py under Dynamo (observe.py), and writes
-`v2_13/facts.json`, a row a line, sorted, so that a diff of two versions can be read. Then says what broke and what healed
-since the version before.
+Makes an environment for that release (or takes the interpreter given, which needs torch, numpy and expecttest), reads
+what torch says of itself (mine.py), runs its operators, modules and everything in probes.py under Dynamo (observe.py),
+and writes `v2_13/facts.json`, a row a line, sorted, so that a diff of two versions can be read. Then says what broke
+and what healed since the version before.
 
-A row of "callables": {"returns": TYPE, "returns_with": {argument: TYPE}, "kind": KIND, "gb_type", "gb_id", "when", "only"}.
-  TYPE          Tensor, Tensor[bool|int|float|complex], Tensor[same] (the dtype class of the first tensor given), Tensor[number] (the same,
-                but int for bool, as sums are), ndarray[...] likewise, scalar[same] (a Python number of that class), tuple[T,U],
-                tuple[T,...], list[T], int, float, bool, str, None, Size, dtype, device, self, T|U, or the name of a class.
-  returns_with  what it returns when this argument is given: torch.max with dim.
+A row of "callables" has those of these keys that are known:
+  returns       TYPE: Tensor, Tensor[bool|int|float|complex], Tensor[same] (the dtype class of the first tensor given),
+                Tensor[number] (the same, but int for bool, as sums are), ndarray[...] likewise, scalar[same] (a Python
+                number of that class), tuple[T,U], tuple[T,...], list[T], int, float, bool, str, None, Size, dtype,
+                device, self, T|U, or the name of a class.
+  returns_with  {argument: TYPE}, what it returns when this argument is given: torch.max with dim.
+  kind          what it is in a rule's terms: the keys of PROBES in probes.py.
+  tried         it was run. No gb_type then says that it did not break.
+  gb_type       what Dynamo calls the break, and gb_id, its number in torch's registry.
   when          always, or default: under fullgraph=True torch turns capture on, and it does not break.
-  only          the break depends on the call: one-argument, without:NAME, keyword:NAME, tensor-argument (some argument is a tensor, or
-                holds one, where a number is meant), or arguments (some of torch's own samples break: which is not known).
-  error         compiling it failed with this exception and no break was logged.
-No gb_type: it was seen not to break, or was never tried (no "tried").
+  only          the break depends on the call: one-argument, without:NAME, keyword:NAME, tensor-argument (an argument is
+                a tensor, or holds one, where a number is meant), storage-argument, input (of a tensor that comes from
+                outside the region), or arguments (some of torch's own samples break; which is not known).
+  also          gb_types that other calls of it break with.
+  error         compiling it failed with this exception, and no break was logged.
 """
 
 from __future__ import annotations
@@ -25,42 +30,111 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from probes import CONDITIONAL, PROBES
+from probes import CONDITIONAL, PROBES, RETURNS
 
 HERE = pathlib.Path(__file__).parent
 Json = dict[str, Any]
 
-# Calls to try for functions that nobody wrote a probe for, in this order; the first that eager mode accepts is compiled.
+# Calls to try of functions that nobody wrote a probe for, in this order: the first that runs in eager mode is compiled.
 METHOD_CALLS = (
-    "x.{}()", "x.{}(x)", "x.{}(2)", "x.{}(0, 1)", "i.{}()", "m.{}()", "s.{}()", "v.{}(v)", "i.{}(i)", "x.{}(v)", "x.{}(0, i)",
-    "x.{}(torch.float64)", "x.{}(m, x)", "x.{}(0, torch.zeros(4, 4, dtype=torch.int64), x)", "x.{}((4, 4))", "x.{}((4, 4), 1.0)",
-    "x.{}(m, 0.0)", "x.{}(0, i, x)", "x.{}(x, x)", "x.{}(i, i)", "x.{}(0, i, 1.0)", "x.{}(lambda t: t)", "x.{}('cpu')",
-)  # fmt: skip
+    "x.{}()",
+    "x.{}(x)",
+    "x.{}(2)",
+    "x.{}(0, 1)",
+    "i.{}()",
+    "m.{}()",
+    "s.{}()",
+    "v.{}(v)",
+    "i.{}(i)",
+    "x.{}(v)",
+    "x.{}(0, i)",
+    "x.{}(torch.float64)",
+    "x.{}(m, x)",
+    "x.{}(0, torch.zeros(4, 4, dtype=torch.int64), x)",
+    "x.{}((4, 4))",
+    "x.{}((4, 4), 1.0)",
+    "x.{}(m, 0.0)",
+    "x.{}(0, i, x)",
+    "x.{}(x, x)",
+    "x.{}(i, i)",
+    "x.{}(0, i, 1.0)",
+    "x.{}(lambda t: t)",
+    "x.{}('cpu')",
+)
 FUNCTION_CALLS = (
-    "{}(x)", "{}(x, x)", "{}(x, 2)", "{}()", "{}(3)", "{}(x, x, x)", "{}(i)", "{}(m)", "{}(s)", "{}(v)", "{}(v, v)", "{}(x, 0, i)",
-    "{}((2, 3))", "{}([x, x])", "{}(x, v)", "{}(x, m)", "{}(x, (4,))", "{}(x, 0, 1)", "{}([v, v])", "{}(i, x)",
-    "{}(torch.ones(1, 4, 4, 4), 2)", "{}(torch.ones(1, 4, 4), 2)", "{}(v, v, v, v)", "{}('cpu')", "{}(torch.float32)",
-)  # fmt: skip
-NUMPY_CALLS = ("{}(a)", "{}(a, a)", "{}(a, 2)", "{}(3)", "{}((2, 3))", "{}([a, a])", "{}(a[0])", "{}(a[0], a[0])", "{}(0.0, 1.0, 5)",
-               "{}(a, 1, 0)", "{}(2, 3)", "{}(a > 1)", "{}(a, a, a)", "{}()", "{}((4,), 0)", "{}(np.arange(4))")  # fmt: skip
-MATH_CALLS = ("{}(0.5)", "{}(0.5, 0.5)", "{}(3)", "{}(3, 2)", "{}([1.0, 2.0])", "{}([1.0], [2.0])", "{}(1.5)", "{}(0.5, 1)")
+    "{}(x)",
+    "{}(x, x)",
+    "{}(x, 2)",
+    "{}()",
+    "{}(3)",
+    "{}(x, x, x)",
+    "{}(i)",
+    "{}(m)",
+    "{}(s)",
+    "{}(v)",
+    "{}(v, v)",
+    "{}(x, 0, i)",
+    "{}((2, 3))",
+    "{}([x, x])",
+    "{}(x, v)",
+    "{}(x, m)",
+    "{}(x, (4,))",
+    "{}(x, 0, 1)",
+    "{}([v, v])",
+    "{}(i, x)",
+    "{}(torch.ones(1, 4, 4, 4), 2)",
+    "{}(torch.ones(1, 4, 4), 2)",
+    "{}(v, v, v, v)",
+    "{}('cpu')",
+    "{}(torch.float32)",
+)
+NUMPY_CALLS = (
+    "{}(a)",
+    "{}(a, a)",
+    "{}(a, 2)",
+    "{}(3)",
+    "{}((2, 3))",
+    "{}([a, a])",
+    "{}(a[0])",
+    "{}(a[0], a[0])",
+    "{}(0.0, 1.0, 5)",
+    "{}(a, 1, 0)",
+    "{}(2, 3)",
+    "{}(a > 1)",
+    "{}(a, a, a)",
+    "{}()",
+    "{}((4,), 0)",
+    "{}(np.arange(4))",
+)
+MATH_CALLS = (
+    "{}(0.5)",
+    "{}(0.5, 0.5)",
+    "{}(3)",
+    "{}(3, 2)",
+    "{}([1.0, 2.0])",
+    "{}([1.0], [2.0])",
+    "{}(1.5)",
+    "{}(0.5, 1)",
+)
 
 # Nothing of these can be said by trying: they stop the process, reach for the network, or start threads.
-NOT_TRIED = re.compile(r"torch\.(hub\.|compile$|_dynamo|set_default_tensor_type$|jit\.|export\.|library\.|distributed\.(?!is_|get_))|numpy\.test$")
+NOT_TRIED = re.compile(
+    r"torch\.(hub\.|compile$|_dynamo|set_default_tensor_type$|jit\.|export\.|library\.|distributed\.(?!is_|get_))"
+    r"|numpy\.test$"
+)
 
 # What a break of this kind means in a rule's terms, where no probe says it.
 KINDS = {
     "Dynamic shape operator": "dynamic-shape",
-    "Dynamic shape operator (no meta kernel)": "dynamic-shape",
-    "Data-dependent operator": "tensor-to-python",
+    "Data dependent operator": "tensor-to-python",
     "Unsupported Tensor.item() call with capture_scalar_outputs=False": "tensor-to-python",
     "Attempted to wrap sparse Tensor": "sparse",
+    "Attempted to wrap sparse Tensor with VariableTracker": "sparse",
     "Attempted to wrap RNN, GRU, or LSTM": "recurrent",
 }
 
@@ -73,16 +147,19 @@ def environment(version: str, folder: pathlib.Path) -> str:
     venv.create(folder, with_pip=True)
     python = str(folder / "bin" / "python")
     wheels = ["--index-url", "https://download.pytorch.org/whl/cpu", "--extra-index-url", "https://pypi.org/simple"]
-    subprocess.run([python, "-m", "pip", "install", "-q", *wheels, f"torch=={version}.*", "numpy", "expecttest"], check=True)
+    packages = [f"torch=={version}.*", "numpy", "expecttest"]
+    subprocess.run([python, "-m", "pip", "install", "-q", *wheels, *packages], check=True)
     return python
 
 
 def under(python: str, script: str, *files: pathlib.Path) -> None:
-    subprocess.run([python, str(HERE / script), *map(str, files)], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    subprocess.run(
+        [python, str(HERE / script), *map(str, files)], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
 
 
 def probes(mined: Json) -> Iterator[Json]:
-    """Everything to run: torch's operators, torch's modules, what probes.py asks, and the rest of the names by guessed calls."""
+    """All to run: torch's operators, its modules, what probes.py asks, and the other names by guessed calls."""
     asked = {name for group in PROBES.values() for name in group}
     sampled = set()
     for op, form, name in mined["operators"]:
@@ -92,8 +169,8 @@ def probes(mined: Json) -> Iterator[Json]:
         yield {"name": f"torch.nn.{module}.forward", "module": module}
     for kind, group in PROBES.items():
         for name, statement in group.items():
-            setup, line = ("", statement) if isinstance(statement, str) else statement
-            yield {"name": name, "kind": kind, "setup": setup, "statements": [line]}
+            setup, call = ("", statement) if isinstance(statement, str) else statement
+            yield {"name": name, "kind": kind, "setup": setup, "statements": [call]}
     for name, (kind, only, breaks, fine) in CONDITIONAL.items():
         yield {"name": name, "kind": kind, "only": only, "statements": [breaks]}
         yield {"name": name, "kind": kind, "only": only, "fine": True, "statements": [fine]}
@@ -119,31 +196,40 @@ def skeleton(returns: str) -> str:
     return re.sub(r"(Tensor|ndarray|scalar)\[\w+\]", r"\1", returns)
 
 
-def refined(stub: str, seen: list[str]) -> str:
+def refined(stub: str, seen: Sequence[str]) -> str:
     """What the stub says, with the dtype classes seen; what was seen where it says nothing."""
     if not stub:
         return "|".join(seen)
     exact = [s for s in seen if skeleton(s) == stub]
     if exact:
         return exact[0]
-    if "None" == stub and seen:
+    if stub == "None" and seen:
         return "|".join(seen)
     # A stub's tuple[Tensor,...] is any tuple that was seen.
     return next((s for s in seen if stub.startswith("tuple") and s.startswith("tuple")), stub)
 
 
 def add_types(row: Json, stub: Json, seen: list[str]) -> None:
-    if row.get("returns"):
-        return
-    if stub.get("returns") == "self" or stub.get("returns", "") and not seen:
-        returns = stub["returns"]
-    else:
-        returns = refined(stub.get("returns", ""), seen)
-    if returns:
-        row["returns"] = returns
-    extra = {name: refined(text, seen) for name, text in stub.get("returns_with", {}).items()}
-    if extra:
-        row["returns_with"] = dict(sorted(extra.items()))
+    """What one observation adds to what was seen before: nothing, as the best comes first."""
+    if seen and not row.get("returns"):
+        in_place = stub.get("returns") == "self"
+        add_stub(row, {**stub, "returns": "self" if in_place else refined(stub.get("returns", ""), seen)}, seen)
+
+
+def add_stub(row: Json, stub: Json, seen: Sequence[str] = ()) -> None:
+    if stub["returns"]:
+        row["returns"] = stub["returns"]
+    if extra := stub.get("returns_with"):
+        row["returns_with"] = {name: refined(text, seen) for name, text in sorted(extra.items())}
+
+
+def kind_of(name: str, gb_type: str) -> str:
+    """What a callee that nobody wrote a probe for is in a rule's terms."""
+    if name.startswith("numpy."):
+        return "random-state" if name.startswith("numpy.random.") else "numpy"
+    if not gb_type or gb_type in KINDS:
+        return KINDS.get(gb_type, "")
+    return "opaque" if name.startswith("torch.Tensor.") else "host"
 
 
 def outcome(result: Json, gb_ids: dict[str, str]) -> Json:
@@ -178,22 +264,43 @@ def callables(mined: Json, results: list[Json]) -> tuple[dict[str, Json], list[s
             conditions.setdefault(name, {})[result.get("fine", False)] = result
             continue
         row = rows.setdefault(name, {})
-        add_types(row, types.get(name, {}), result["returns"])
-        if "tried" in row:
-            continue
-        row["tried"] = True
+        add_types(row, types.get(name, {}), returned(result))
         found = outcome(result, gb_ids)
+        # Where nobody wrote the call, an error says that the call was wrong.
+        if "tried" in row or ("error" in found and "kind" not in result):
+            continue
         if found and result.get("fine"):
             found["only"] = "arguments"
-        row |= found
-        if kind := result.get("kind") or KINDS.get(found.get("gb_type", ""), ""):
+        row |= {"tried": True, **found}
+        if kind := result.get("kind") or kind_of(name, found.get("gb_type", "")):
             row["kind"] = kind
     for name, pair in conditions.items():
         add_condition(rows.setdefault(name, {}), pair, gb_ids, notes, name)
-        add_types(rows[name], types.get(name, {}), pair.get(True, pair.get(False, {"returns": []}))["returns"])
+        add_types(rows[name], types.get(name, {}), returned(pair.get(True, pair.get(False, {}))))
     for name, stub in types.items():
-        add_types(rows.setdefault(name, {}), stub, [])
+        if not rows.setdefault(name, {}).get("returns"):
+            add_stub(rows[name], stub)
+    for name, told in RETURNS.items():
+        rows[name] |= told
+    for name, row in rows.items():
+        if "returns" in row:
+            row["returns"] = public(row["returns"], name, mined["aliases"])
     return {name: row for name, row in rows.items() if row}, notes
+
+
+def public(returns: str, name: str, aliases: dict[str, str]) -> str:
+    """A class by its public name: making `contextvars.ContextVar` gives what calls itself `_contextvars.ContextVar`."""
+    made = "." in returns and returns.rpartition(".")[2] == name.rpartition(".")[2]
+    return name if made else aliases.get(returns, returns)
+
+
+def returned(result: Json) -> list[str]:
+    """The types that were seen. A `with` or an assignment shows if it breaks, and gives nothing."""
+    try:
+        compile(result.get("statement", "0"), "probe", "eval")
+    except SyntaxError:
+        return []
+    return result.get("returns", [])
 
 
 def add_condition(row: Json, pair: dict[bool, Json], gb_ids: dict[str, str], notes: list[str], name: str) -> None:
@@ -207,6 +314,8 @@ def add_condition(row: Json, pair: dict[bool, Json], gb_ids: dict[str, str], not
     row |= {"tried": True, "kind": pair[False]["kind"], **(breaks or fine)}
     if breaks and not fine:
         row["only"] = pair[False]["only"]
+    elif breaks and fine.get("gb_type", breaks.get("gb_type")) != breaks.get("gb_type"):
+        row["also"] = [fine["gb_type"]]
     if fine and not breaks:
         notes.append(f"{name}: breaks the other way round")
 
@@ -214,19 +323,21 @@ def add_condition(row: Json, pair: dict[bool, Json], gb_ids: dict[str, str], not
 # -------------------------------------------------------------------------------------------------- output
 
 
+def line(row: Any) -> str:
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)
+
+
 def written(facts: Json) -> str:
     """JSON with one row a line."""
     parts = []
     for key, value in facts.items():
-        if isinstance(value, (dict, list)):
-            rows = [
-                (f"{json.dumps(k)}: " if isinstance(value, dict) else "") + json.dumps(v, ensure_ascii=False, sort_keys=True)
-                for k, v in (sorted(value.items()) if isinstance(value, dict) else ((None, item) for item in value))
-            ]
-            brackets = "{}" if isinstance(value, dict) else "[]"
-            parts.append(f"{json.dumps(key)}: {brackets[0]}\n" + ",\n".join(rows) + f"\n{brackets[1]}")
+        if isinstance(value, dict):
+            rows = [f"{json.dumps(name)}: {line(row)}" for name, row in sorted(value.items())]
+            parts.append(f'"{key}": {{\n' + ",\n".join(rows) + "\n}")
+        elif isinstance(value, list):
+            parts.append(f'"{key}": [\n' + ",\n".join(map(line, value)) + "\n]")
         else:
-            parts.append(f"{json.dumps(key)}: {json.dumps(value)}")
+            parts.append(f'"{key}": {line(value)}')
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
@@ -236,6 +347,7 @@ def folder(version: str) -> pathlib.Path:
 
 def previous(version: str) -> pathlib.Path | None:
     """The facts of the newest version before this one."""
+
     def number(path: pathlib.Path) -> tuple[int, ...]:
         return tuple(map(int, path.parent.name[1:].split("_")))
 
@@ -261,20 +373,21 @@ def generate(version: str, python: str, work: pathlib.Path) -> None:
         raise SystemExit(f"{python} has torch {mined['torch']}, not {version}")
     (work / "probes.json").write_text(json.dumps(list(probes(mined))), encoding="utf-8")
     under(python, "observe.py", work / "probes.json", work / "results.jsonl")
-    results = [json.loads(line) for line in (work / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    results = [json.loads(text) for text in (work / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     rows, notes = callables(mined, results)
     facts = {key: mined[key] for key in ("torch", "python")}
-    facts |= {"callables": rows, **{key: mined[key] for key in ("attributes", "modules", "aliases", "registry", "compile")}}
+    facts["callables"] = rows
+    facts |= {key: mined[key] for key in ("attributes", "modules", "aliases", "registry", "compile")}
     older = previous(version)
     folder(version).mkdir(exist_ok=True)
     (folder(version) / "facts.json").write_text(written(facts), encoding="utf-8")
     for note in notes:
         print(f"not seen: {note}")
     if older:
-        for line in differences(json.loads(older.read_text(encoding="utf-8")), facts):
-            print(line)
-    tried = sum("tried" in row for row in rows.values())
-    print(f"{len(rows)} callables, {tried} tried, {sum('gb_type' in row for row in rows.values())} break; torch {mined['torch']}")
+        for difference in differences(json.loads(older.read_text(encoding="utf-8")), facts):
+            print(difference)
+    tried, breaking = (sum(key in row for row in rows.values()) for key in ("tried", "gb_type"))
+    print(f"{len(rows)} callables, {tried} tried, {breaking} break; torch {mined['torch']}")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""What a torch says of itself without compiling anything: run under the torch to be mined, `mine.py TABLES`, written as JSON.
+"""What a torch says of itself without compiling anything: run under the torch to be mined, `mine.py TABLES`, in JSON.
 
-Return types come from the stubs (`torch/_C/*.pyi`, `nn/functional.pyi`), the annotations of the source and the schemas of
-the native operators; the rest from torch's own tables.
+Return types come from the stubs (`torch/_C/*.pyi`, `nn/functional.pyi`), the annotations of the source and the schemas
+of the native operators; the rest from torch's own tables.
 """
 
 from __future__ import annotations
@@ -33,16 +33,34 @@ NAMESPACES = (
     "torch torch.nn torch.nn.functional torch.linalg torch.fft torch.special torch.cuda torch.random torch.autograd "
     "torch.compiler torch.nn.init torch.nn.utils torch.nn.utils.rnn torch.nn.attention torch.nn.parallel torch.func "
     "torch.masked torch.sparse torch.nested torch.signal.windows torch.utils.checkpoint torch.amp torch.accelerator "
-    "torch.distributed torch.overrides torch.optim torch.distributions torch.library torch.jit torch.export torch.backends "
+    "torch.distributed torch.overrides torch.optim torch.distributions torch.library torch.jit torch.export "
+    "torch.backends "
     "torch.nn.utils.parametrizations torch.nn.utils.parametrize torch.autograd.graph torch.autograd.functional "
     "torch.cuda.amp torch.cpu torch.mps torch.xpu torch.profiler torch.utils.data torch.utils.dlpack"
 ).split()
 
+# Names in annotations, with the words of the facts for them.
 SIMPLE = {
-    "Tensor": "Tensor", "_bool": "bool", "bool": "bool", "_int": "int", "int": "int", "SymInt": "int", "_float": "float",
-    "float": "float", "str": "str", "None": "None", "Size": "Size", "_size": "Size", "_dtype": "dtype", "dtype": "dtype",
-    "_device": "device", "device": "device", "Self": "self", "ndarray": "ndarray", "Generator": "torch.Generator",
-}  # fmt: skip
+    "Tensor": "Tensor",
+    "_bool": "bool",
+    "bool": "bool",
+    "_int": "int",
+    "int": "int",
+    "SymInt": "int",
+    "_float": "float",
+    "float": "float",
+    "str": "str",
+    "None": "None",
+    "Size": "Size",
+    "_size": "Size",
+    "_dtype": "dtype",
+    "dtype": "dtype",
+    "_device": "device",
+    "device": "device",
+    "Self": "self",
+    "ndarray": "ndarray",
+    "Generator": "torch.Generator",
+}
 
 
 # ------------------------------------------------------------------------------------------------- types
@@ -76,9 +94,9 @@ def type_of(node: ast.expr | None) -> str:
             return structures().get(name, "")
         case ast.Attribute(attr=name):
             return SIMPLE.get(name, "")
-        case ast.Subscript(value=ast.Name(id="tuple" | "Tuple"), slice=ast.Tuple(elts=[item, ast.Constant(value=rest)])) if (
-            rest is ...
-        ):
+        case ast.Subscript(
+            value=ast.Name(id="tuple" | "Tuple"), slice=ast.Tuple(elts=[item, ast.Constant(value=rest)])
+        ) if rest is ...:
             return f"tuple[{type_of(item)},...]" if type_of(item) else "tuple"
         case ast.Subscript(value=ast.Name(id="tuple" | "Tuple"), slice=ast.Tuple(elts=items)):
             return f"tuple[{','.join(map(type_of, items))}]"
@@ -107,10 +125,14 @@ def required(node: ast.FunctionDef) -> list[str]:
     """Parameters without a default, and flags that a Literal type requires to be True."""
     positional = [*node.args.posonlyargs, *node.args.args]
     given = positional[: len(positional) - len(node.args.defaults)] + [
-        a for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults) if default is None
+        a for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if default is None
     ]
-    flags = [a for a in (*positional, *node.args.kwonlyargs) if a.annotation and ast.unparse(a.annotation) == "Literal[True]"]
-    return [a.arg for a in flags] + [a.arg for a in given if a.annotation is None or "Literal" not in ast.unparse(a.annotation)]
+    flags = [
+        a for a in (*positional, *node.args.kwonlyargs) if a.annotation and ast.unparse(a.annotation) == "Literal[True]"
+    ]
+    return [a.arg for a in flags] + [
+        a.arg for a in given if a.annotation is None or "Literal" not in ast.unparse(a.annotation)
+    ]
 
 
 def signature_types(rows: list[Overload]) -> dict[str, Any]:
@@ -126,8 +148,12 @@ def signature_types(rows: list[Overload]) -> dict[str, Any]:
 
 
 def stub_types() -> Iterator[tuple[str, dict[str, Any]]]:
-    for path, prefix in (("_C/_VariableFunctions.pyi", "torch"), ("_C/__init__.pyi", "torch"),
-                         ("_C/_nn.pyi", "torch.nn.functional"), ("nn/functional.pyi", "torch.nn.functional")):  # fmt: skip
+    for path, prefix in (
+        ("_C/_VariableFunctions.pyi", "torch"),
+        ("_C/__init__.pyi", "torch"),
+        ("_C/_nn.pyi", "torch.nn.functional"),
+        ("nn/functional.pyi", "torch.nn.functional"),
+    ):
         for name, rows in overloads(parse(HOME / path).body).items():
             yield f"{prefix}.{name}", signature_types(rows)
     for path, cls in (("_C/__init__.pyi", "TensorBase"), ("_tensor.py", "Tensor")):
@@ -158,7 +184,9 @@ def schema_types() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def jit_type(text: str) -> str:
-    return {"Tensor": "Tensor", "int": "int", "bool": "bool", "float": "float", "List[Tensor]": "list[Tensor]"}.get(text, "")
+    return {"Tensor": "Tensor", "int": "int", "bool": "bool", "float": "float", "List[Tensor]": "list[Tensor]"}.get(
+        text, ""
+    )
 
 
 def annotated_types() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -201,7 +229,7 @@ def attributes() -> dict[str, str]:
         if not text and isinstance(value := getattr(tensor, name, None), (bool, int, str)):
             found[name] = type(value).__name__
     same = {"data", "T", "H", "mT", "mH", "grad"}
-    found |= {name: "Tensor[same]" for name in same} | {"real": "Tensor[number]", "imag": "Tensor[number]"}
+    found |= dict.fromkeys(same, "Tensor[same]") | {"real": "Tensor[number]", "imag": "Tensor[number]"}
     return {f"torch.Tensor.{name}": text for name, text in found.items() if not name.startswith("_")}
 
 
@@ -248,7 +276,9 @@ def aliases() -> dict[str, str]:
             found[f"torch._C._VariableFunctions.{name}"] = f"torch.{name}"
     # Where a class says it was defined, though no module offers it there.
     for name, value in public():
-        home = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") and value.__module__ else name
+        home = (
+            f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") and value.__module__ else name
+        )
         if home != name and home.startswith("torch.") and "<" not in home and not home.startswith("torch._C."):
             found.setdefault(home, name)
     found.update({"torch._tensor.Tensor": "torch.Tensor", "torch._C.TensorBase": "torch.Tensor"})
@@ -318,7 +348,9 @@ def tables() -> dict[str, Any]:
         for name, row in source:
             if row["returns"] or name not in types_found:
                 types_found[name] = row
-    modules = [n for n, v in public() if isinstance(v, type) and issubclass(v, torch.nn.Module) and n.startswith("torch.nn.")]
+    modules = [
+        n for n, v in public() if isinstance(v, type) and issubclass(v, torch.nn.Module) and n.startswith("torch.nn.")
+    ]
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.common_modules import module_db
 
@@ -341,7 +373,9 @@ def tables() -> dict[str, Any]:
                 if callable(resolve(resolved)) and (kind == "function" or op.method_variant)
             }
         ),
-        "module_samples": sorted(m.module_cls.__name__ for m in module_db if f"torch.nn.{m.module_cls.__name__}" in modules),
+        "module_samples": sorted(
+            m.module_cls.__name__ for m in module_db if f"torch.nn.{m.module_cls.__name__}" in modules
+        ),
     }
 
 

@@ -1,18 +1,21 @@
 """Watch what Dynamo does with a callee: run under the torch to be mined, `observe.py PROBES RESULTS`, both JSON.
 
-A probe is `{"name": qualname, "statements": [...], "setup": "..."}` or, for an operator that torch's own tests have sample
-inputs for, `{"name": qualname, "op": name in op_db, "form": "function" | "method"}`. A result holds the type the callee
-returned in eager mode and the breaks seen in default mode and under fullgraph, each only if it lay in the probe's statement.
+A probe is `{"name": qualname, "statements": [...], "setup": "..."}` or, where torch's own tests have sample inputs,
+`{"name": qualname, "op": name in op_db, "form": "function" | "method"}` or `{"name": qualname, "module": class}`. A
+result holds the types that the callee returned in eager mode and the breaks seen in default mode and under fullgraph,
+each only if it lay in the probe's own statement.
 
-Every probe runs in a fork of its own, so that a seed, a hook or a crash harms no other.
+Probes run in forks, so that a seed, a hook or a crash harms no other.
 """
 
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import linecache
 import os
+import re
 import select
 import signal
 import sys
@@ -29,11 +32,13 @@ import torch._dynamo
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
 LIMIT = 20.0  # seconds a probe
+TOGETHER = 20  # probes that share a fork
 SIGNATURES = 3  # kinds of arguments that an operator is compiled with
+ALTERNATIVES = 4  # a value of more types than this has none that is worth telling
 SAMPLES = 24  # samples an operator's types are read from, for each dtype
 FILE = "<probe>"
 
-# What statements may name: x float or the dtype asked for, v a row of it, s a 0-d float, i and k integers, m a mask, a numpy, n a plain int.
+# What statements may name; probes.py says what they are.
 PARAMETERS = "x, v, s, i, k, m, a, n"
 
 PREAMBLE = """
@@ -48,7 +53,9 @@ from torch import Tensor
 
 
 def arguments(dtype: torch.dtype) -> tuple[Any, ...]:
-    x = torch.tensor([[0.5, 2.0, 0.25, 1.0], [1.0, 0.0, 3.0, 0.5], [2.0, 1.5, 1.0, 0.25], [0.5, 4.0, 2.0, 1.0]]).to(dtype)
+    x = torch.tensor([[0.5, 2.0, 0.25, 1.0], [1.0, 0.0, 3.0, 0.5], [2.0, 1.5, 1.0, 0.25], [0.5, 4.0, 2.0, 1.0]]).to(
+        dtype
+    )
     i, k = torch.tensor([1, 2, 0, 1]), torch.tensor(2)
     return x, x[0].clone(), x[0, 1].clone().float(), i, k, x > 1 if dtype is not torch.bool else x, x.numpy().copy(), 3
 
@@ -113,7 +120,7 @@ def generalise(seen: Iterable[tuple[str, Any]]) -> list[str]:
     forms: dict[Any, list[tuple[str, Any]]] = {}
     for given, shape in seen:
         forms.setdefault(shape if isinstance(shape, str) else shape[0], []).append((given, shape))
-    return sorted(combine(form, rows) for form, rows in forms.items())
+    return sorted(combine(form, rows) for form, rows in forms.items()) if len(forms) <= ALTERNATIVES else []
 
 
 def combine(form: str, rows: list[tuple[str, Any]]) -> str:
@@ -154,6 +161,8 @@ def watch(function: Callable[..., Any], args: tuple[Any, ...], lines: range, ful
         return graph.forward
 
     torch._dynamo.reset()
+    # It flushes the CPU's caches to time a guard: a third of a probe's time.
+    torch._dynamo.guards.profile_guard_manager = lambda *args: 0.0
     InstructionTranslatorBase.log_graph_break = spy
     error = ""
     try:
@@ -180,7 +189,11 @@ def cause(gb_type: str, message: str) -> str:
 
 def both_modes(function: Callable[..., Any], args: Callable[[], tuple[Any, ...]], lines: range) -> dict[str, Any]:
     default = watch(function, args(), lines, fullgraph=False)
-    return {"default": default, "fullgraph": watch(function, args(), lines, fullgraph=True)} if default else {"default": {}}
+    return (
+        {"default": default, "fullgraph": watch(function, args(), lines, fullgraph=True)}
+        if default
+        else {"default": {}}
+    )
 
 
 # ---------------------------------------------------------------------------------------------- probing
@@ -206,7 +219,9 @@ def observe_statement(probe: dict[str, Any]) -> dict[str, Any]:
         if not seen:
             continue
         lines = namespace["lines"]
-        observed = both_modes(build(statement, probe.get("setup", ""))["probe"], lambda: arguments(torch.float32), lines)
+        observed = both_modes(
+            build(statement, probe.get("setup", ""))["probe"], lambda: arguments(torch.float32), lines
+        )
         return {"statement": statement, "returns": generalise(seen), **observed}
     return {"failure": failures[0] if failures else "nothing to run"}
 
@@ -218,11 +233,11 @@ def build(statement: str, setup: str) -> dict[str, Any]:
         body = f"r = ({statement})"
     except SyntaxError:
         body = statement
-    head = f"{PREAMBLE}{setup}\ndef probe({PARAMETERS}):\n    y = x + 1\n    r = None\n"
+    head = f"{PREAMBLE}{setup}\ndef probe({PARAMETERS}):\n    y = x + 1\n    t = i.max()\n    r = None\n"
     first = head.count("\n") + 1
     text = head + textwrap.indent(body, "    ")
     last = text.count("\n") + 1
-    text += f"\n    return y + 1\n\ndef eager({PARAMETERS}):\n    y = x + 1\n    r = None\n"
+    text += f"\n    return y + 1\n\ndef eager({PARAMETERS}):\n    y = x + 1\n    t = i.max()\n    r = None\n"
     text += textwrap.indent(body, "    ") + "\n    return y, r\n"
     module = types.ModuleType("probe")
     sys.modules["probe"] = module  # where a dataclass looks for the module it is in
@@ -235,9 +250,8 @@ def observe_operator(probe: dict[str, Any]) -> dict[str, Any]:
     call = f"{probe['name']}(*args, **kwargs)"
     if probe["form"] == "method":
         call = f"args[0].{probe['name'].rsplit('.', 1)[1]}(*args[1:], **kwargs)"
-    text = f"{PREAMBLE}\ndef eager(args, kwargs):\n    return {call}\n\ndef probe(x, args, kwargs):\n    y = x + 1\n    {call}\n    return y + 1\n"
-    namespace = compile_text(text, {"__name__": "probe"})
-    line = text[: text.index("return y + 1")].count("\n")
+    eager = f"def eager(args, kwargs):\n    return {call}\n"
+    namespace, line = around(call, "args, kwargs", eager)
     seen, breaking, fine, tried = [], {}, [], set()
     for given, args, kwargs in samples(probe["op"]):
         try:
@@ -263,6 +277,13 @@ def observe_operator(probe: dict[str, Any]) -> dict[str, Any]:
     return {"returns": generalise(seen), **worst, "breaking": sorted(breaking), "fine": sorted(fine)}
 
 
+def around(call: str, parameters: str, setup: str = "") -> tuple[dict[str, Any], int]:
+    """A module with a probe that makes one call, and that call's line."""
+    head = f"{PREAMBLE}{setup}\ndef probe(x, {parameters}):\n    y = x + 1\n"
+    text = f"{head}    {call}\n    return y + 1\n"
+    return compile_text(text, {"__name__": "probe"}), head.count("\n") + 1
+
+
 def fresh(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """In-place operators must not see what an earlier run left."""
     copy = lambda tree: torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), tree)  # noqa: E731
@@ -278,6 +299,11 @@ def samples(name: str) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
                 continue
             for sample in islice(op.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
                 yield given, (sample.input, *sample.args), sample.kwargs
+        # Torch's tests leave masks out where they are allowed all the same, as in a sum.
+        if torch.bool not in op.dtypes and torch.int64 in op.dtypes:
+            for sample in islice(op.sample_inputs("cpu", torch.int64, requires_grad=False), SAMPLES):
+                if isinstance(sample.input, torch.Tensor):
+                    yield "bool", (sample.input.bool(), *sample.args), sample.kwargs
 
 
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -285,8 +311,11 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def operators() -> dict[str, list[Any]]:
+    from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
 
+    # It walks the stack, reading sources, for a running test at every sample: most of the time that samples take.
+    common_utils.extract_test_fn = lambda: None
     found: dict[str, list[Any]] = {}
     for op in op_db:
         found.setdefault(op.name, []).append(op)
@@ -297,9 +326,7 @@ def observe_module(probe: dict[str, Any]) -> dict[str, Any]:
     """An nn.Module of torch's, called with the inputs that torch's own tests call it with."""
     from torch.testing._internal.common_modules import module_db
 
-    text = f"{PREAMBLE}\ndef probe(x, module, args, kwargs):\n    y = x + 1\n    module(*args, **kwargs)\n    return y + 1\n"
-    namespace = compile_text(text, {"__name__": "probe"})
-    line = text[: text.index("return y + 1")].count("\n")
+    namespace, line = around("module(*args, **kwargs)", "module, args, kwargs")
     [info] = [info for info in module_db if info.module_cls.__name__ == probe["module"]]
     seen, outcome, fine = [], {"default": {}}, False
     for number, given in enumerate(info.module_inputs_func(info, "cpu", torch.float32, False, True)):
@@ -325,8 +352,36 @@ def observe(probe: dict[str, Any]) -> dict[str, Any]:
     return observe_module(probe) if "module" in probe else observe_statement(probe)
 
 
-def isolated(probe: dict[str, Any]) -> dict[str, Any]:
-    """The observation, made in a fork; a fork that dies or hangs is an observation too."""
+def harmless(probe: dict[str, Any]) -> bool:
+    """It leaves no trace in the process, so that probes may share one."""
+    if "op" in probe or "module" in probe:
+        return True
+    return "kind" not in probe and not re.search("set|seed|able|init|load|hook", probe["name"])
+
+
+def batches(probes: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Neighbours that may share a fork: forking a process of this size costs as much as a probe."""
+    batch: list[dict[str, Any]] = []
+    for probe in probes:
+        if batch and not (harmless(probe) and harmless(batch[0]) and len(batch) < TOGETHER):
+            yield batch
+            batch = []
+        batch.append(probe)
+    if batch:
+        yield batch
+
+
+def forked(batch: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The observations of a batch, made in a fork; if that dies or hangs, each probe gets one of its own."""
+    found = isolated(batch)
+    if len(batch) > 1 and len(found) < len(batch):
+        for probe in batch:
+            yield from forked([probe])
+    else:
+        yield from found
+
+
+def isolated(batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -335,12 +390,11 @@ def isolated(probe: dict[str, Any]) -> dict[str, Any]:
         quiet = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(quiet, descriptor)
-        try:
-            found = observe(probe)
-        except BaseException as exc:
-            found = {"failure": f"{type(exc).__name__}: {exc} at {traceback.extract_tb(exc.__traceback__)[-1]}"}
         with os.fdopen(writer, "w") as out:
-            json.dump(found, out)
+            for probe in batch:
+                json.dump(guarded(probe), out)
+                out.write("\n")
+                out.flush()
         os._exit(0)
     os.close(writer)
     text = b""
@@ -353,9 +407,18 @@ def isolated(probe: dict[str, Any]) -> dict[str, Any]:
         os.killpg(pid, signal.SIGKILL)
     os.close(reader)
     _, status = os.waitpid(pid, 0)
-    if text:
-        return json.loads(text)
-    return {"failure": "ran past the limit" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == 9 else f"died: {status}"}
+    found = [json.loads(line) for line in text.decode().split("\n")[:-1]]
+    if len(batch) == 1 and not found:
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        return [{"failure": "ran past the limit" if killed else f"died with status {status}"}]
+    return found
+
+
+def guarded(probe: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return observe(probe)
+    except BaseException as exc:  # SystemExit too: whatever a probe raises says something of that probe alone
+        return {"failure": f"{type(exc).__name__}: {exc} at {traceback.extract_tb(exc.__traceback__)[-1]}"}
 
 
 def main(probes: str, results: str) -> None:
@@ -366,10 +429,13 @@ def main(probes: str, results: str) -> None:
     if any("op" in probe or "module" in probe for probe in todo):
         operators()
     observe_statement({"statements": ["x.sum()"]})  # what Dynamo loads and learns at first use, once for all forks
+    gc.disable()  # a collection would copy, in each fork, every page that it looks at
+    gc.freeze()
     with open(results, "w", encoding="utf-8") as out:
-        for probe in todo:
-            json.dump({**probe, **isolated(probe)}, out)
-            out.write("\n")
+        for batch in batches(todo):
+            for probe, found in zip(batch, forked(batch), strict=True):
+                json.dump({**probe, **found}, out)
+                out.write("\n")
             out.flush()
 
 

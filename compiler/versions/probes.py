@@ -1,10 +1,12 @@
 """What is tried under Dynamo beyond torch's own operators, by the kind that a rule reads.
 
-A statement runs as a line of a compiled function with x (a 4x4 float tensor), v (a row), s (a 0-d float), i and k (integer tensors, k
-0-d), m (a mask), a (a numpy array) and n (an int); np, nn, F and the common standard modules are imported. A pair is (setup at
-module level, statement). What does not break is as much worth knowing: a row without a break keeps a rule silent.
+A statement runs as a line of a compiled function with x (a 4x4 float tensor), v (a row), s (a 0-d float), i and k
+(integer tensors, k 0-d), t (a 0-d integer computed in the function: as a size, an input of the region would not break),
+m (a mask), a (a numpy array) and n (an int); np, nn, F and the common standard modules are imported. A pair is (setup
+at module level, statement). What does not break is as much worth knowing: a row without a break keeps a rule silent.
 """
 
+# ruff: noqa: E501  (a statement stays on its line)
 from __future__ import annotations
 
 Statement = str | tuple[str, str]
@@ -24,17 +26,24 @@ PROBES: dict[str, dict[str, Statement]] = {
         "sys.stderr.write": 'sys.stderr.write("step")',
         "logging.getLogger": "logging.getLogger(__name__)",
         "logging.basicConfig": "logging.basicConfig()",
-        **{f"logging.{name}": f'logging.{name}("step")'
-           for name in ("debug", "info", "warning", "error", "critical", "exception")},
-        **{f"logging.Logger.{name}": (LOG, f'log.{name}("step")')
-           for name in ("debug", "info", "warning", "warn", "error", "critical", "exception")},
+        **{
+            f"logging.{name}": f'logging.{name}("step")'
+            for name in ("debug", "info", "warning", "error", "critical", "exception")
+        },
+        **{
+            f"logging.Logger.{name}": (LOG, f'log.{name}("step")')
+            for name in ("debug", "info", "warning", "warn", "error", "critical", "exception")
+        },
         "logging.log": 'logging.log(20, "step")',
         "logging.Logger.log": (LOG, 'log.log(20, "step")'),
         "logging.Logger.isEnabledFor": (LOG, "log.isEnabledFor(20)"),
         "logging.Logger.getEffectiveLevel": (LOG, "log.getEffectiveLevel()"),
         "logging.Logger.setLevel": (LOG, "log.setLevel(20)"),
         "logging.LoggerAdapter.info": (LOG + "\nadapter = logging.LoggerAdapter(log, {})", 'adapter.info("step")'),
-        "logging.LoggerAdapter.warning": (LOG + "\nadapter = logging.LoggerAdapter(log, {})", 'adapter.warning("step")'),
+        "logging.LoggerAdapter.warning": (
+            LOG + "\nadapter = logging.LoggerAdapter(log, {})",
+            'adapter.warning("step")',
+        ),
         "traceback.print_exc": ("import traceback", "traceback.print_exc()"),
         "traceback.print_stack": ("import traceback", "traceback.print_stack()"),
         "builtins.breakpoint": ("import sys\nsys.breakpointhook = lambda: None", "breakpoint()"),
@@ -42,15 +51,12 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.set_printoptions": "torch.set_printoptions(precision=4)",
     },
     "format": {
-        "builtins.repr": "repr(x)",
-        "builtins.str": "str(x)",
-        "builtins.format": 'format(s, ".2f")',
         "builtins.ascii": "ascii(x)",
-        "builtins.str.format": '"{}".format(x)',
-        "builtins.str.__mod__": '"%s" % x',
-        "torch.Tensor.__format__": 'f"{s:.2f}"',
-        "torch.Tensor.__repr__": 'f"{x}"',
-        "torch.Tensor.__str__": 'f"{x!s}"',
+        "builtins.str.format": 'r = "{}".format(x)\ny = y + len(r)',
+        "builtins.str.__mod__": 'r = "%s" % x\ny = y + len(r)',
+        "torch.Tensor.__format__": 'r = f"{s:.2f}"\ny = y + len(r)',
+        "torch.Tensor.__repr__": 'r = f"{x}"\ny = y + len(r)',
+        "torch.Tensor.__str__": 'r = f"{x!s}"\ny = y + len(r)',
     },
     "random-state": {
         "random.random": "random.random()",
@@ -81,13 +87,6 @@ PROBES: dict[str, dict[str, Statement]] = {
         "random.Random.seed": ("rng = random.Random(0)", "rng.seed(0)"),
         "secrets.randbelow": ("import secrets", "secrets.randbelow(3)"),
         "secrets.token_hex": ("import secrets", "secrets.token_hex(3)"),
-        "numpy.random.rand": "np.random.rand()",
-        "numpy.random.randn": "np.random.randn(4)",
-        "numpy.random.random": "np.random.random()",
-        "numpy.random.random_sample": "np.random.random_sample(4)",
-        "numpy.random.uniform": "np.random.uniform(0, 1)",
-        "numpy.random.normal": "np.random.normal(0, 1, 4)",
-        "numpy.random.randint": "np.random.randint(0, 3)",
         "numpy.random.choice": "np.random.choice(4)",
         "numpy.random.permutation": "np.random.permutation(4)",
         "numpy.random.shuffle": "np.random.shuffle(a)",
@@ -152,8 +151,19 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.distributions.Uniform.sample": ("d = torch.distributions.Uniform(torch.zeros(4), 1.0)", "d.sample()"),
     },
     "host": {
-        **{f"time.{name}": f"time.{name}()"
-           for name in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "process_time", "localtime", "ctime")},
+        **{
+            f"time.{name}": f"time.{name}()"
+            for name in (
+                "time",
+                "time_ns",
+                "perf_counter",
+                "perf_counter_ns",
+                "monotonic",
+                "process_time",
+                "localtime",
+                "ctime",
+            )
+        },
         "time.sleep": "time.sleep(0)",
         "time.strftime": 'time.strftime("%H")',
         "datetime.datetime.now": ("import datetime", "datetime.datetime.now()"),
@@ -178,8 +188,20 @@ PROBES: dict[str, dict[str, Statement]] = {
         "os.stat": 'os.stat(".")',
         "os.remove": ("import tempfile", "os.remove(tempfile.mkstemp()[1])"),
         "os.fspath": 'os.fspath("a")',
-        **{f"os.path.{name}": f'os.path.{name}("a")'
-           for name in ("exists", "isfile", "isdir", "basename", "dirname", "abspath", "splitext", "expanduser", "realpath")},
+        **{
+            f"os.path.{name}": f'os.path.{name}("a")'
+            for name in (
+                "exists",
+                "isfile",
+                "isdir",
+                "basename",
+                "dirname",
+                "abspath",
+                "splitext",
+                "expanduser",
+                "realpath",
+            )
+        },
         "os.path.join": 'os.path.join("a", "b")',
         "os.path.getsize": 'os.path.getsize(".")',
         "pathlib.Path": ("import pathlib", 'pathlib.Path("a")'),
@@ -312,23 +334,40 @@ PROBES: dict[str, dict[str, Statement]] = {
         "threading.Condition": ("import threading\nlock = threading.Condition()", "with lock:\n    y = y + 1"),
         "threading.Semaphore": ("import threading\nlock = threading.Semaphore()", "with lock:\n    y = y + 1"),
         "threading.Lock.acquire": ("import threading\nlock = threading.Lock()", "lock.acquire(); lock.release()"),
-        "threading.Lock.release": ("import threading\nlock = threading.Lock()", "lock.acquire(blocking=False); lock.release()"),
+        "threading.Lock.release": (
+            "import threading\nlock = threading.Lock()",
+            "lock.acquire(blocking=False); lock.release()",
+        ),
         "threading.Lock.locked": ("import threading\nlock = threading.Lock()", "lock.locked()"),
         "contextvars.ContextVar.get": ("import contextvars\nvar = contextvars.ContextVar('v', default=1)", "var.get()"),
-        "contextvars.ContextVar.set": ("import contextvars\nvar = contextvars.ContextVar('v', default=1)", "var.set(2)"),
-        "contextvars.ContextVar.reset": ("import contextvars\nvar = contextvars.ContextVar('v')", "var.reset(var.set(2))"),
+        "contextvars.ContextVar.set": (
+            "import contextvars\nvar = contextvars.ContextVar('v', default=1)",
+            "var.set(2)",
+        ),
+        "contextvars.ContextVar.reset": (
+            "import contextvars\nvar = contextvars.ContextVar('v')",
+            "var.reset(var.set(2))",
+        ),
         "contextvars.ContextVar": ("import contextvars", "contextvars.ContextVar('v')"),
         "contextvars.copy_context": ("import contextvars", "contextvars.copy_context()"),
         "warnings.catch_warnings": "with warnings.catch_warnings():\n    y = y + 1",
         "contextlib.suppress": "with contextlib.suppress(ValueError):\n    y = y + 1",
         "contextlib.nullcontext": "with contextlib.nullcontext():\n    y = y + 1",
-        "contextlib.redirect_stdout": ("import io\nf = io.StringIO()", "with contextlib.redirect_stdout(f):\n    y = y + 1"),
-        "contextlib.redirect_stderr": ("import io\nf = io.StringIO()", "with contextlib.redirect_stderr(f):\n    y = y + 1"),
+        "contextlib.redirect_stdout": (
+            "import io\nf = io.StringIO()",
+            "with contextlib.redirect_stdout(f):\n    y = y + 1",
+        ),
+        "contextlib.redirect_stderr": (
+            "import io\nf = io.StringIO()",
+            "with contextlib.redirect_stderr(f):\n    y = y + 1",
+        ),
         "contextlib.ExitStack": "with contextlib.ExitStack() as stack:\n    stack.enter_context(torch.no_grad())\n    y = y + 1",
         "contextlib.closing": ("import io\nf = io.StringIO()", "with contextlib.closing(f):\n    y = y + 1"),
         "contextlib.chdir": 'with contextlib.chdir("."):\n    y = y + 1',
         "contextlib.contextmanager": (
-            "@contextlib.contextmanager\ndef manager():\n    yield", "with manager():\n    y = y + 1"),
+            "@contextlib.contextmanager\ndef manager():\n    yield",
+            "with manager():\n    y = y + 1",
+        ),
         "decimal.localcontext": ("import decimal", "with decimal.localcontext():\n    y = y + 1"),
         "tempfile.TemporaryDirectory": ("import tempfile", "with tempfile.TemporaryDirectory():\n    y = y + 1"),
         "tempfile.NamedTemporaryFile": ("import tempfile", "with tempfile.NamedTemporaryFile():\n    y = y + 1"),
@@ -351,40 +390,52 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.autograd.forward_ad.dual_level": "with torch.autograd.forward_ad.dual_level():\n    y = y + 1",
         "torch.autograd.profiler.profile": "with torch.autograd.profiler.profile():\n    y = y + 1",
         "torch.autograd.profiler.record_function": 'with torch.autograd.profiler.record_function("a"):\n    y = y + 1',
-        "torch.autograd.graph.saved_tensors_hooks":
-            "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):\n    y = y + 1",
+        "torch.autograd.graph.saved_tensors_hooks": "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):\n    y = y + 1",
         "torch.autograd.graph.save_on_cpu": "with torch.autograd.graph.save_on_cpu():\n    y = y + 1",
-        "torch.autograd.graph.disable_saved_tensors_hooks":
-            'with torch.autograd.graph.disable_saved_tensors_hooks("a"):\n    y = y + 1',
+        "torch.autograd.graph.disable_saved_tensors_hooks": 'with torch.autograd.graph.disable_saved_tensors_hooks("a"):\n    y = y + 1',
         "torch.profiler.profile": ("import torch.profiler", "with torch.profiler.profile():\n    y = y + 1"),
-        "torch.profiler.record_function": ("import torch.profiler", 'with torch.profiler.record_function("a"):\n    y = y + 1'),
+        "torch.profiler.record_function": (
+            "import torch.profiler",
+            'with torch.profiler.record_function("a"):\n    y = y + 1',
+        ),
         "torch.profiler.profile.step": ("import torch.profiler\np = torch.profiler.profile()", "p.step()"),
         "torch.backends.cudnn.flags": "with torch.backends.cudnn.flags(enabled=False):\n    y = y + 1",
         "torch.backends.mkldnn.flags": "with torch.backends.mkldnn.flags(enabled=False):\n    y = y + 1",
         "torch.backends.cuda.sdp_kernel": "with torch.backends.cuda.sdp_kernel():\n    y = y + 1",
         "torch.nn.attention.sdpa_kernel": (
             "from torch.nn.attention import sdpa_kernel, SDPBackend",
-            "with sdpa_kernel(SDPBackend.MATH):\n    y = y + 1"),
+            "with sdpa_kernel(SDPBackend.MATH):\n    y = y + 1",
+        ),
         "torch.random.fork_rng": "with torch.random.fork_rng():\n    y = y + 1",
         "torch.device": 'with torch.device("cpu"):\n    y = y + 1',
         "torch.cuda.device": "with torch.cuda.device(-1):\n    y = y + 1",
         "torch.cuda.stream": "with torch.cuda.stream(None):\n    y = y + 1",
         "torch.nn.utils.parametrize.cached": (
-            "import torch.nn.utils.parametrize as P", "with P.cached():\n    y = y + 1"),
+            "import torch.nn.utils.parametrize as P",
+            "with P.cached():\n    y = y + 1",
+        ),
         "torch.utils._python_dispatch.TorchDispatchMode": (
             "from torch.utils._python_dispatch import TorchDispatchMode\n"
             "class Mode(TorchDispatchMode):\n"
             "    def __torch_dispatch__(self, func, types, args=(), kwargs=None):\n"
-            "        return func(*args, **(kwargs or {}))", "with Mode():\n    y = y + 1"),
+            "        return func(*args, **(kwargs or {}))",
+            "with Mode():\n    y = y + 1",
+        ),
         "torch.overrides.TorchFunctionMode": (
             "from torch.overrides import TorchFunctionMode\n"
             "class Mode(TorchFunctionMode):\n"
             "    def __torch_function__(self, func, types, args=(), kwargs=None):\n"
-            "        return func(*args, **(kwargs or {}))", "with Mode():\n    y = y + 1"),
+            "        return func(*args, **(kwargs or {}))",
+            "with Mode():\n    y = y + 1",
+        ),
         "torch.utils.flop_counter.FlopCounterMode": (
-            "from torch.utils.flop_counter import FlopCounterMode", "with FlopCounterMode(display=False):\n    y = y + 1"),
+            "from torch.utils.flop_counter import FlopCounterMode",
+            "with FlopCounterMode(display=False):\n    y = y + 1",
+        ),
         "torch._dynamo.config.patch": (
-            "import torch._dynamo", "with torch._dynamo.config.patch(suppress_errors=False):\n    y = y + 1"),
+            "import torch._dynamo",
+            "with torch._dynamo.config.patch(suppress_errors=False):\n    y = y + 1",
+        ),
         "torch.compiler.set_stance.__enter__": 'with torch.compiler.set_stance("default"):\n    y = y + 1',
         "torch._dynamo.error_on_graph_break": "with torch._dynamo.error_on_graph_break(False):\n    y = y + 1",
         "unittest.mock.patch": ("from unittest import mock", 'with mock.patch("os.getcwd"):\n    y = y + 1'),
@@ -396,11 +447,17 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.Tensor.clone": "x.clone()",
         "torch.Tensor.new_tensor": "x.new_tensor([1.0])",
         "dataclasses.replace": (
-            "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nd = D()", "dataclasses.replace(d, a=2)"),
+            "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nd = D()",
+            "dataclasses.replace(d, a=2)",
+        ),
         "dataclasses.asdict": (
-            "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nd = D()", "dataclasses.asdict(d)"),
+            "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nd = D()",
+            "dataclasses.asdict(d)",
+        ),
         "dataclasses.fields": (
-            "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nd = D()", "dataclasses.fields(d)"),
+            "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nd = D()",
+            "dataclasses.fields(d)",
+        ),
     },
     "opaque": {
         "ctypes.CDLL": ("import ctypes\nlib = ctypes.CDLL(None)", "lib.abs(-1)"),
@@ -410,8 +467,7 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.from_dlpack": "torch.from_dlpack(x)",
     },
     "requires-grad": {
-        "torch.Tensor.requires_grad_": "torch.ones(4).requires_grad_()",
-        "torch.Tensor.requires_grad.__set__": "v = v.float()\nv.requires_grad = True",
+        "torch.Tensor.requires_grad.__set__": "v.requires_grad = True",
         "torch.Tensor.retain_grad": "v = v.float().requires_grad_()\nv.retain_grad()",
         "torch.Tensor.detach": "x.detach()",
         "torch.Tensor.detach_": "x.clone().detach_()",
@@ -425,13 +481,12 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.nn.Module.eval": ("net = torch.nn.Linear(4, 4)", "net.eval()"),
     },
     "storage": {
-        "torch.Tensor.data_ptr": "x.data_ptr()",
+        "torch.Tensor.data_ptr": "x.data_ptr() == y.data_ptr()",
         "torch.Tensor.data.__set__": "v.data = v.clone()",
         "torch.Tensor.data": "x.data",
         "torch.Tensor.storage": "x.storage()",
         "torch.Tensor.untyped_storage": "x.untyped_storage()",
         "torch.Tensor.storage_offset": "x.storage_offset()",
-        "torch.Tensor.set_": "v.clone().set_(v)",
         "torch.Tensor.resize_": "v.clone().resize_(2)",
         "torch.Tensor.resize_as_": "x.clone().resize_as_(v)",
         "torch.Tensor.share_memory_": "v.clone().share_memory_()",
@@ -452,17 +507,33 @@ PROBES: dict[str, dict[str, Statement]] = {
     "hook": {
         "torch.Tensor.register_hook": "v = v.float().requires_grad_()\n(v * 2).register_hook(lambda g: g)",
         "torch.Tensor.register_post_accumulate_grad_hook": (
-            "w = torch.ones(4, requires_grad=True)", "w.register_post_accumulate_grad_hook(lambda p: None)"),
-        **{f"torch.nn.Module.{name}": ("net = torch.nn.Linear(4, 4)", f"net.{name}(lambda *args: None)")
-           for name in ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
-                        "register_full_backward_pre_hook", "register_backward_hook", "register_state_dict_pre_hook",
-                        "register_load_state_dict_post_hook")},
+            "w = torch.ones(4, requires_grad=True)",
+            "w.register_post_accumulate_grad_hook(lambda p: None)",
+        ),
+        **{
+            f"torch.nn.Module.{name}": ("net = torch.nn.Linear(4, 4)", f"net.{name}(lambda *args: None)")
+            for name in (
+                "register_forward_hook",
+                "register_forward_pre_hook",
+                "register_full_backward_hook",
+                "register_full_backward_pre_hook",
+                "register_backward_hook",
+                "register_state_dict_pre_hook",
+                "register_load_state_dict_post_hook",
+            )
+        },
         "torch.utils.hooks.RemovableHandle.remove": (
-            "net = torch.nn.Linear(4, 4)\nhandle = net.register_forward_hook(lambda *args: None)", "handle.remove()"),
+            "net = torch.nn.Linear(4, 4)\nhandle = net.register_forward_hook(lambda *args: None)",
+            "handle.remove()",
+        ),
         "torch.nn.modules.module.register_module_forward_hook": (
-            "from torch.nn.modules.module import register_module_forward_hook as add", "add(lambda *args: None)"),
+            "from torch.nn.modules.module import register_module_forward_hook as add",
+            "add(lambda *args: None)",
+        ),
         "torch.autograd.graph.register_multi_grad_hook": (
-            "w = torch.ones(4, requires_grad=True)", "torch.autograd.graph.register_multi_grad_hook((w,), lambda g: None)"),
+            "w = torch.ones(4, requires_grad=True)",
+            "torch.autograd.graph.register_multi_grad_hook((w,), lambda g: None)",
+        ),
     },
     "construction": {
         "torch.nn.Parameter": "nn.Parameter(v.float())",
@@ -512,22 +583,32 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.nn.Module.children": ("net = nn.Linear(4, 4)", "list(net.children())"),
         "torch.nn.Module.named_children": ("net = nn.Linear(4, 4)", "list(net.named_children())"),
         "torch.nn.Module.state_dict": ("net = nn.Linear(4, 4)", "net.state_dict()"),
-        "torch.nn.Module.load_state_dict": ("net = nn.Linear(4, 4)\nstate = net.state_dict()", "net.load_state_dict(state)"),
+        "torch.nn.Module.load_state_dict": (
+            "net = nn.Linear(4, 4)\nstate = net.state_dict()",
+            "net.load_state_dict(state)",
+        ),
         "torch.nn.Module.get_parameter": ("net = nn.Linear(4, 4)", 'net.get_parameter("weight")'),
         "torch.nn.Module.get_submodule": ("net = nn.Sequential(nn.Linear(4, 4))", 'net.get_submodule("0")'),
         "torch.nn.Module.__setattr__": ("net = nn.Linear(4, 4)", "net.flag = 1"),
-        "torch.nn.Module.__delattr__": ("net = nn.Linear(4, 4)\nnet.flag = 1", 'net.flag = 2\ndel net.flag'),
+        "torch.nn.Module.__delattr__": ("net = nn.Linear(4, 4)\nnet.flag = 1", "net.flag = 2\ndel net.flag"),
         "torch.nn.Parameter.data": ("net = nn.Linear(4, 4)", "net.weight.data"),
         "torch.nn.Parameter.data.__set__": ("net = nn.Linear(4, 4)", "net.weight.data = net.weight.data * 2"),
         "torch.nn.init.xavier_uniform_": "nn.init.xavier_uniform_(torch.empty(4, 4))",
         "torch.nn.init.normal_": "nn.init.normal_(torch.empty(4, 4))",
         "torch.nn.init.zeros_": "nn.init.zeros_(torch.empty(4, 4))",
         "torch.nn.init.trunc_normal_": "nn.init.trunc_normal_(torch.empty(4, 4))",
-        "torch.nn.utils.parameters_to_vector": ("net = nn.Linear(4, 4)", "nn.utils.parameters_to_vector(net.parameters())"),
+        "torch.nn.utils.parameters_to_vector": (
+            "net = nn.Linear(4, 4)",
+            "nn.utils.parameters_to_vector(net.parameters())",
+        ),
         "torch.nn.utils.clip_grad_norm_": (
-            "net = nn.Linear(4, 4)\nnet(torch.ones(4)).sum().backward()", "nn.utils.clip_grad_norm_(net.parameters(), 1.0)"),
+            "net = nn.Linear(4, 4)\nnet(torch.ones(4)).sum().backward()",
+            "nn.utils.clip_grad_norm_(net.parameters(), 1.0)",
+        ),
         "torch.nn.utils.clip_grad_value_": (
-            "net = nn.Linear(4, 4)\nnet(torch.ones(4)).sum().backward()", "nn.utils.clip_grad_value_(net.parameters(), 1.0)"),
+            "net = nn.Linear(4, 4)\nnet(torch.ones(4)).sum().backward()",
+            "nn.utils.clip_grad_value_(net.parameters(), 1.0)",
+        ),
         "builtins.type": 'type("T", (), {})',
         "builtins.__build_class__": "class T:\n    a = 1",
         "collections.namedtuple": 'collections.namedtuple("P", "a b")',
@@ -537,7 +618,9 @@ PROBES: dict[str, dict[str, Statement]] = {
         "types.MethodType": ("import types\n" + SIMPLE_CLASS, "types.MethodType(len, point)"),
         "builtins.object.__class__.__set__": (SIMPLE_CLASS + "\nclass Other:\n    pass", "point.__class__ = Other"),
         "builtins.super": (
-            "class A:\n    def f(self): return 1\nclass B(A):\n    def f(self): return super().f()\nb = B()", "b.f()"),
+            "class A:\n    def f(self): return 1\nclass B(A):\n    def f(self): return super().f()\nb = B()",
+            "b.f()",
+        ),
         "torch.optim.SGD": ("net = nn.Linear(4, 4)", "torch.optim.SGD(net.parameters())"),
         "torch.optim.Adam": ("net = nn.Linear(4, 4)", "torch.optim.Adam(net.parameters())"),
         "torch.optim.AdamW": ("net = nn.Linear(4, 4)", "torch.optim.AdamW(net.parameters())"),
@@ -565,25 +648,31 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.nested.as_nested_tensor": "torch.nested.as_nested_tensor([torch.ones(2), torch.ones(3)])",
         "torch.nested.nested_tensor_from_jagged": "torch.nested.nested_tensor_from_jagged(torch.ones(3, 2), torch.tensor([0, 1, 3]))",
         "torch.nested.to_padded_tensor": (
-            "w = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])", "torch.nested.to_padded_tensor(w, 0.0)"),
+            "w = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])",
+            "torch.nested.to_padded_tensor(w, 0.0)",
+        ),
         "torch.quantize_per_tensor": "torch.quantize_per_tensor(v.float(), 0.1, 0, torch.quint8)",
         "torch.nn.utils.rnn.pad_sequence": "nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(3)])",
         "torch.masked.masked_tensor": ("import torch.masked", "torch.masked.masked_tensor(x.float(), x > 1)"),
     },
     "recurrent": {
-        **{f"torch.nn.{name}.forward": (f"net = nn.{name}(4, 4)", "net(torch.ones(2, 4))")
-           for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")},
-        "torch.nn.utils.rnn.pack_padded_sequence":
-            "nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 4), torch.tensor([3, 2]))",
+        **{
+            f"torch.nn.{name}.forward": (f"net = nn.{name}(4, 4)", "net(torch.ones(2, 4))")
+            for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
+        },
+        "torch.nn.utils.rnn.pack_padded_sequence": "nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 4), torch.tensor([3, 2]))",
         "torch.nn.utils.rnn.pack_sequence": "nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])",
         "torch.nn.utils.rnn.pad_packed_sequence": (
-            "p = nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])", "nn.utils.rnn.pad_packed_sequence(p)"),
+            "p = nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])",
+            "nn.utils.rnn.pad_packed_sequence(p)",
+        ),
         "torch.lstm": (
             "net = nn.LSTM(4, 4)\nw = list(net.parameters())\nh = torch.zeros(1, 4)",
-            "torch._VF.lstm(torch.ones(2, 1, 4), (torch.zeros(1, 1, 4), torch.zeros(1, 1, 4)), w, True, 1, 0.0, False, False, False)"),
+            "torch._VF.lstm(torch.ones(2, 1, 4), (torch.zeros(1, 1, 4), torch.zeros(1, 1, 4)), w, True, 1, 0.0, False, False, False)",
+        ),
     },
     "backward": {
-        "torch.Tensor.backward": "v = torch.ones(4, requires_grad=True)\nv.sum().backward()",
+        "torch.Tensor.backward": ("w = torch.ones(4, requires_grad=True)", "(w * 2).sum().backward()"),
         "torch.autograd.backward": ("w = torch.ones(4, requires_grad=True)", "torch.autograd.backward((w * 2).sum())"),
         "torch.autograd.grad": ("w = torch.ones(4, requires_grad=True)", "torch.autograd.grad((w * 2).sum(), w)"),
         "torch.autograd.functional.jacobian": "torch.autograd.functional.jacobian(torch.sin, torch.ones(3))",
@@ -591,27 +680,42 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.func.vmap": "torch.func.vmap(torch.sin)(torch.ones(3))",
         "torch.func.jacrev": "torch.func.jacrev(torch.sin)(torch.ones(3))",
         "torch.func.functional_call": (
-            "net = nn.Linear(4, 4)\np = dict(net.named_parameters())", "torch.func.functional_call(net, p, (torch.ones(4),))"),
+            "net = nn.Linear(4, 4)\np = dict(net.named_parameters())",
+            "torch.func.functional_call(net, p, (torch.ones(4),))",
+        ),
         "torch.autograd.Function.apply": (
             "class Fn(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, a):\n        return a * 2\n"
-            "    @staticmethod\n    def backward(ctx, g):\n        return g * 2", "Fn.apply(torch.ones(3))"),
+            "    @staticmethod\n    def backward(ctx, g):\n        return g * 2",
+            "Fn.apply(torch.ones(3))",
+        ),
         "torch.utils.checkpoint.checkpoint": (
-            "import torch.utils.checkpoint", "torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(3), use_reentrant=False)"),
-        **{f"torch.optim.{name}.step": (
-            f"net = nn.Linear(4, 4)\nopt = torch.optim.{name}(net.parameters(), lr=0.1)\nnet(torch.ones(4)).sum().backward()",
-            "opt.step()") for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")},
+            "import torch.utils.checkpoint",
+            "torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(3), use_reentrant=False)",
+        ),
+        **{
+            f"torch.optim.{name}.step": (
+                f"net = nn.Linear(4, 4)\nopt = torch.optim.{name}(net.parameters(), lr=0.1)\nnet(torch.ones(4)).sum().backward()",
+                "opt.step()",
+            )
+            for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")
+        },
         "torch.optim.Optimizer.step": (
-            "net = nn.Linear(4, 4)\nopt = torch.optim.Adam(net.parameters())\nnet(torch.ones(4)).sum().backward()", "opt.step()"),
+            "net = nn.Linear(4, 4)\nopt = torch.optim.Adam(net.parameters())\nnet(torch.ones(4)).sum().backward()",
+            "opt.step()",
+        ),
         "torch.optim.Optimizer.zero_grad": (
-            "net = nn.Linear(4, 4)\nopt = torch.optim.SGD(net.parameters())\nnet(torch.ones(4)).sum().backward()", "opt.zero_grad()"),
+            "net = nn.Linear(4, 4)\nopt = torch.optim.SGD(net.parameters())\nnet(torch.ones(4)).sum().backward()",
+            "opt.zero_grad()",
+        ),
         "torch.optim.lr_scheduler.LRScheduler.step": (
             "net = nn.Linear(4, 4)\nopt = torch.optim.SGD(net.parameters())\nsch = torch.optim.lr_scheduler.StepLR(opt, 1)\nopt.step()",
-            "sch.step()"),
+            "sch.step()",
+        ),
         "torch.amp.GradScaler.scale": ('scaler = torch.amp.GradScaler("cpu")', "scaler.scale(s)"),
         "torch.amp.GradScaler.update": ('scaler = torch.amp.GradScaler("cpu", enabled=False)', "scaler.update()"),
     },
     "tensor-to-python": {
-        "torch.Tensor.item": "s.item()",
+        "torch.Tensor.item": "x[0, 1].item()",
         "torch.Tensor.tolist": "x.tolist()",
         "torch.Tensor.__int__": "s.__int__()",
         "torch.Tensor.__float__": "s.__float__()",
@@ -727,8 +831,7 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.isin": "torch.isin(x, v)",
         "torch.topk": "torch.topk(v, 2)",
         "torch.sort": "torch.sort(v)",
-        "torch.nn.functional.ctc_loss":
-            "F.ctc_loss(torch.ones(4, 1, 3).log_softmax(-1), torch.tensor([[1]]), torch.tensor([4]), torch.tensor([1]))",
+        "torch.nn.functional.ctc_loss": "F.ctc_loss(torch.ones(4, 1, 3).log_softmax(-1), torch.tensor([[1]]), torch.tensor([4]), torch.tensor([1]))",
         "torch.nn.functional.embedding_bag": "F.embedding_bag(i, torch.ones(4, 4), torch.tensor([0, 2]))",
         "torch.nn.functional.gumbel_softmax": "F.gumbel_softmax(x.float())",
         "torch.tensor_split": "torch.tensor_split(x, 2)",
@@ -740,13 +843,16 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.cond": "torch.cond(s > 0, lambda t: t + 1, lambda t: t - 1, (x.float(),))",
         "torch.while_loop": (
             "from torch._higher_order_ops.while_loop import while_loop",
-            "while_loop(lambda t: t.sum() < 10, lambda t: (t + 1,), (torch.zeros(2),))"),
+            "while_loop(lambda t: t.sum() < 10, lambda t: (t + 1,), (torch.zeros(2),))",
+        ),
         "torch.scan": (
             "from torch._higher_order_ops.scan import scan",
-            "scan(lambda c, t: (c + t, c * 1.0), torch.zeros(2), torch.ones(3, 2))"),
+            "scan(lambda c, t: (c + t, c * 1.0), torch.zeros(2), torch.ones(3, 2))",
+        ),
         "torch.associative_scan": (
             "from torch._higher_order_ops.associative_scan import associative_scan",
-            "associative_scan(lambda p, q: p + q, torch.ones(4), 0, combine_mode='generic')"),
+            "associative_scan(lambda p, q: p + q, torch.ones(4), 0, combine_mode='generic')",
+        ),
     },
     "data-dependent-assert": {
         "torch._assert": 'torch._assert(True, "a")',
@@ -756,7 +862,7 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch._check_type": "torch._check_type(True)",
         "torch._check_index": "torch._check_index(True)",
         "torch._check_is_size": "torch._check_is_size(n)",
-        "torch._check_tensor_all": 'torch._check_tensor_all(x.float() >= 0)',
+        "torch._check_tensor_all": "torch._check_tensor_all(x.float() >= 0)",
         "torch.testing.assert_close": ("import torch.testing", "torch.testing.assert_close(x, x)"),
         "numpy.testing.assert_allclose": ("import numpy.testing", "np.testing.assert_allclose(a, a)"),
     },
@@ -806,8 +912,13 @@ PROBES: dict[str, dict[str, Statement]] = {
         "functools.lru_cache": ("@functools.lru_cache\ndef cached(q):\n    return q", "cached(1)"),
         "functools.cache": ("@functools.cache\ndef cached(q):\n    return q", "cached(1)"),
         "functools.cached_property": (
-            "class C:\n    @functools.cached_property\n    def p(self):\n        return 1\nc = C()", "c.p"),
-        "functools.wraps": ("def outer(f):\n    @functools.wraps(f)\n    def inner(t):\n        return f(t)\n    return inner", "outer(len)(x)"),
+            "class C:\n    @functools.cached_property\n    def p(self):\n        return 1\nc = C()",
+            "c.p",
+        ),
+        "functools.wraps": (
+            "def outer(f):\n    @functools.wraps(f)\n    def inner(t):\n        return f(t)\n    return inner",
+            "outer(len)(x)",
+        ),
         "functools.singledispatch": ("@functools.singledispatch\ndef single(q):\n    return q", "single(1)"),
         "functools.cmp_to_key": "sorted([2, 1], key=functools.cmp_to_key(lambda p, q: p - q))",
         "operator.itemgetter": "operator.itemgetter(0)([1])",
@@ -854,7 +965,7 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.vmap": "torch.vmap(torch.sin)(torch.ones(3))",
         "torch.utils._pytree.tree_map": ("import torch.utils._pytree as P", "P.tree_map(torch.sin, [x])"),
         "torch.Tensor.type": "x.type()",
-        "torch.Tensor.to": "x.to(torch.float32)",
+        "torch.Tensor.to": 'x.to("cpu")',
         "torch.Tensor.cpu": "x.cpu()",
         "torch.Tensor.size": "x.size()",
         "torch.Tensor.stride": "x.stride()",
@@ -866,69 +977,221 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.Tensor.new_zeros": "x.new_zeros(4)",
         "torch.Tensor.type_as": "x.type_as(x)",
     },
-}  # fmt: skip
+}
 
 # Where the break depends on how it is called: (kind, what makes it break, a statement that breaks, one that is not meant to).
 CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
+    "torch.Tensor.requires_grad_": (
+        "requires-grad",
+        "input",
+        "x.requires_grad_()",
+        "v = v.float() * 2\nv.requires_grad_()",
+    ),
+    **{
+        f"torch.Tensor.{name}": ("storage", "input", f"x.{name}({given})", f"(x * 2).{name}({given})")
+        for name, given in {
+            "squeeze_": "",
+            "unsqueeze_": "0",
+            "t_": "",
+            "transpose_": "0, 1",
+            "swapaxes_": "0, 1",
+            "swapdims_": "0, 1",
+        }.items()
+    },
+    "torch.Tensor.set_": ("storage", "storage-argument", "x.set_(x.untyped_storage())", "x.set_(v)"),
+    **{
+        f"numpy.random.{name}": (
+            "random-state",
+            "without:size",
+            f"np.random.{name}({given})",
+            f"np.random.{name}({sized})",
+        )
+        for name, given, sized in (
+            ("rand", "", "4"),
+            ("randn", "", "4"),
+            ("random", "", "4"),
+            ("random_sample", "", "4"),
+            ("uniform", "0, 1", "0, 1, 4"),
+            ("normal", "0, 1", "0, 1, 4"),
+            ("randint", "0, 3", "0, 3, (4,)"),
+        )
+    },
     "torch.where": ("dynamic-shape", "one-argument", "torch.where(m)", "torch.where(m, x, x)"),
     "numpy.where": ("dynamic-shape", "one-argument", "np.where(a)", "np.where(a, a, a)"),
     "torch.nn.functional.one_hot": ("tensor-sized", "without:num_classes", "F.one_hot(i)", "F.one_hot(i, 4)"),
     "torch.repeat_interleave": (
-        "tensor-sized", "without:output_size", "torch.repeat_interleave(x, i, dim=0)",
-        "torch.repeat_interleave(x, i, dim=0, output_size=4)"),
+        "tensor-sized",
+        "without:output_size",
+        "torch.repeat_interleave(x, i, dim=0)",
+        "torch.repeat_interleave(x, i, dim=0, output_size=4)",
+    ),
     "torch.Tensor.repeat_interleave": (
-        "tensor-sized", "without:output_size", "x.repeat_interleave(i, dim=0)", "x.repeat_interleave(i, dim=0, output_size=4)"),
+        "tensor-sized",
+        "without:output_size",
+        "x.repeat_interleave(i, dim=0)",
+        "x.repeat_interleave(i, dim=0, output_size=4)",
+    ),
     "torch.bincount": ("dynamic-shape", "always", "torch.bincount(i)", "torch.bincount(i, minlength=4)"),
     "torch.Tensor.tolist": ("tensor-to-python", "always", "x.tolist()", "i.tolist()"),
-    **{f"torch.{name}": ("tensor-sized", "tensor-argument", f"torch.{name}({given.replace('#', 'k')})", f"torch.{name}({given.replace('#', 'n')})")
-       for name, given in {
-           "arange": "#", "zeros": "#, 2", "ones": "#, 2", "empty": "#, 2", "rand": "#, 2", "randn": "#, 2", "full": "(#, 2), 0.0",
-           "eye": "#", "linspace": "0, 1, #", "logspace": "0, 1, #", "randperm": "#", "randint": "3, (#,)", "tril_indices": "#, #",
-           "triu_indices": "#, #", "hann_window": "#", "narrow": "x, 0, 0, #", "split": "x, #", "chunk": "x, #", "topk": "v, #",
-           "roll": "x, #", "reshape": "torch.ones(36), (#, -1)", "tile": "x, (#, 1)", "broadcast_to": "torch.ones(1), (#,)",
-           "select": "x, 0, #", "diagonal": "x, #", "unflatten": "torch.ones(36), 0, (#, -1)", "tril": "x, #", "triu": "x, #",
-           "clamp": "x, max=#", "kthvalue": "v.float(), #",
-           "tensor_split": "x, #", "full_like": "x, #", "scalar_tensor": "#",
-       }.items()},
-    **{f"torch.Tensor.{name}": ("tensor-sized", "tensor-argument", f"{given.replace('#', 'k')}", f"{given.replace('#', 'n')}")
-       for name, given in {
-           "expand": "torch.ones(1).expand(#)", "view": "torch.ones(36).view(#, -1)", "reshape": "torch.ones(36).reshape(#, -1)",
-           "narrow": "x.narrow(0, 0, #)", "repeat": "x.repeat(#, 1)", "split": "x.split(#)", "chunk": "x.chunk(#)",
-           "tile": "x.tile(#, 1)", "new_zeros": "x.new_zeros(#)", "new_ones": "x.new_ones(#)", "new_empty": "x.new_empty(#)",
-           "new_full": "x.new_full((#,), 0)", "unflatten": "torch.ones(36).unflatten(0, (#, -1))", "topk": "v.topk(#)",
-           "roll": "x.roll(#)", "select": "x.select(0, #)", "unfold": "x.unfold(0, #, 1)", "tril": "x.tril(#)", "triu": "x.triu(#)",
-           "split_with_sizes": "torch.ones(2).new_ones(#).split_with_sizes([#])", "fill_": "x.clone().fill_(#)",
-           "resize_": "x.clone().resize_(#)",
-       }.items()},
-    "torch.nn.functional.pad": ("tensor-sized", "tensor-argument", "F.pad(x, (k, 0))", "F.pad(x, (n, 0))"),
+    **{
+        f"torch.{name}": (
+            "tensor-sized",
+            "tensor-argument",
+            f"torch.{name}({given.replace('#', 't')})",
+            f"torch.{name}({given.replace('#', 'n')})",
+        )
+        for name, given in {
+            "arange": "#",
+            "zeros": "#, 2",
+            "ones": "#, 2",
+            "empty": "#, 2",
+            "rand": "#, 2",
+            "randn": "#, 2",
+            "full": "(#, 2), 0.0",
+            "eye": "#",
+            "linspace": "0, 1, #",
+            "logspace": "0, 1, #",
+            "randperm": "#",
+            "randint": "3, (#,)",
+            "tril_indices": "#, #",
+            "triu_indices": "#, #",
+            "hann_window": "#",
+            "narrow": "x, 0, 0, #",
+            "split": "x, #",
+            "chunk": "x, #",
+            "topk": "v, #",
+            "roll": "x, #",
+            "reshape": "torch.ones(36), (#, -1)",
+            "tile": "x, (#, 1)",
+            "broadcast_to": "torch.ones(1), (#,)",
+            "select": "x, 0, #",
+            "diagonal": "x, #",
+            "unflatten": "torch.ones(36), 0, (#, -1)",
+            "tril": "x, #",
+            "triu": "x, #",
+            "clamp": "x, max=#",
+            "kthvalue": "v.float(), #",
+            "tensor_split": "x, #",
+            "full_like": "x, #",
+            "scalar_tensor": "#",
+        }.items()
+    },
+    **{
+        f"torch.Tensor.{name}": (
+            "tensor-sized",
+            "tensor-argument",
+            f"{given.replace('#', 't')}",
+            f"{given.replace('#', 'n')}",
+        )
+        for name, given in {
+            "expand": "torch.ones(1).expand(#)",
+            "view": "torch.ones(36).view(#, -1)",
+            "reshape": "torch.ones(36).reshape(#, -1)",
+            "narrow": "x.narrow(0, 0, #)",
+            "repeat": "x.repeat(#, 1)",
+            "split": "x.split(#)",
+            "chunk": "x.chunk(#)",
+            "tile": "x.tile(#, 1)",
+            "new_zeros": "x.new_zeros(#)",
+            "new_ones": "x.new_ones(#)",
+            "new_empty": "x.new_empty(#)",
+            "new_full": "x.new_full((#,), 0)",
+            "unflatten": "torch.ones(36).unflatten(0, (#, -1))",
+            "topk": "v.topk(#)",
+            "roll": "x.roll(#)",
+            "select": "x.select(0, #)",
+            "unfold": "x.unfold(0, #, 1)",
+            "tril": "x.tril(#)",
+            "triu": "x.triu(#)",
+            "split_with_sizes": "torch.ones(2).new_ones(#).split_with_sizes([#])",
+            "fill_": "x.clone().fill_(#)",
+            "resize_": "x.clone().resize_(#)",
+        }.items()
+    },
+    "torch.nn.functional.pad": ("tensor-sized", "tensor-argument", "F.pad(x, (t, 0))", "F.pad(x, (n, 0))"),
     "torch.nn.functional.interpolate": (
-        "tensor-sized", "tensor-argument", "F.interpolate(torch.ones(1, 1, 4, 4), size=(k, k))",
-        "F.interpolate(torch.ones(1, 1, 4, 4), size=(n, n))"),
+        "tensor-sized",
+        "tensor-argument",
+        "F.interpolate(torch.ones(1, 1, 4, 4), size=(t, t))",
+        "F.interpolate(torch.ones(1, 1, 4, 4), size=(n, n))",
+    ),
     "torch.nn.functional.adaptive_avg_pool2d": (
-        "tensor-sized", "tensor-argument", "F.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (k, k))",
-        "F.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (n, n))"),
-    "builtins.range": ("tensor-sized", "tensor-argument", "list(range(k))", "list(range(n))"),
-    "builtins.slice": ("tensor-sized", "tensor-argument", "slice(0, k)", "slice(0, n)"),
-    "torch.Size": ("tensor-sized", "tensor-argument", "torch.Size([k])", "torch.Size([n])"),
+        "tensor-sized",
+        "tensor-argument",
+        "F.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (t, t))",
+        "F.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (n, n))",
+    ),
+    "builtins.format": ("format", "tensor-argument", 'r = format(s, ".2f")\ny = y + len(r)', 'format(n, "d")'),
+    "builtins.range": ("tensor-sized", "tensor-argument", "list(range(t))", "list(range(n))"),
+    "builtins.slice": ("tensor-sized", "tensor-argument", "slice(0, t)", "slice(0, n)"),
+    "torch.Size": ("tensor-sized", "tensor-argument", "torch.Size([t])", "torch.Size([n])"),
     "torch.tensor": ("tensor-to-python", "tensor-argument", "torch.tensor([s, s])", "torch.tensor([1.0])"),
     "torch.as_tensor": ("tensor-to-python", "tensor-argument", "torch.as_tensor([s, s])", "torch.as_tensor([1.0])"),
-    "torch.Tensor.uniform_": ("storage", "keyword:from", "x.float().uniform_(**{'from': 0.0})", "x.float().uniform_(0, 1)"),
-    "torch._assert": ("data-dependent-assert", "tensor-argument", 'torch._assert(s >= 0, "a")', 'torch._assert(n > 0, "a")'),
+    "torch.Tensor.uniform_": (
+        "storage",
+        "keyword:from",
+        "x.float().uniform_(**{'from': 0.0})",
+        "x.float().uniform_(0, 1)",
+    ),
+    "torch._assert": (
+        "data-dependent-assert",
+        "tensor-argument",
+        'torch._assert(s >= 0, "a")',
+        'torch._assert(n > 0, "a")',
+    ),
     "torch._check": ("data-dependent-assert", "tensor-argument", "torch._check(s.item() >= 0)", "torch._check(n > 0)"),
     "copy.deepcopy": ("deepcopy", "tensor-argument", "copy.deepcopy(x)", "copy.deepcopy([1, 2])"),
     "copy.copy": ("deepcopy", "tensor-argument", "copy.copy(x)", "copy.copy([1, 2])"),
-    **{f"builtins.{name}": ("tensor-to-python", "tensor-argument", f"{name}(s)", f"{name}(n)")
-       for name in ("int", "float", "bool", "complex")},
-    **{f"builtins.{name}": ("format", "tensor-argument", f"{name}(x)", f"{name}(n)") for name in ("repr", "str", "format")},
-    **{f"math.{name}": ("tensor-to-python", "tensor-argument", f"math.{name}(s)", f"math.{name}(0.5)")
-       for name in ("sqrt", "log", "log2", "log10", "exp", "ceil", "floor", "sin", "cos", "tanh", "isnan", "isinf", "isfinite")},
-    **{f"builtins.{name}": ("tensor-key", "tensor-argument", f"{name}({given})", f"{name}([2, 1])")
-       for name, given in {"sorted": "v", "set": "v", "frozenset": "v"}.items()},
-    **{f"builtins.{name}": ("data-dependent-branch", "tensor-argument", f"{name}({given})", f"{name}([2, 1])")
-       for name, given in {"any": "v", "all": "v", "max": "v", "min": "v", "sum": "v"}.items()},
-    "builtins.filter": ("data-dependent-branch", "tensor-argument", "list(filter(None, v))", "list(filter(None, [1, 0]))"),
+    **{
+        f"builtins.{name}": ("tensor-to-python", "tensor-argument", f"{name}(s)", f"{name}(n)")
+        for name in ("int", "float", "bool", "complex")
+    },
+    **{
+        f"builtins.{name}": ("format", "tensor-argument", f"r = {name}(x)\ny = y + len(r)", f"{name}(n)")
+        for name in ("repr", "str")
+    },
+    **{
+        f"math.{name}": ("tensor-to-python", "tensor-argument", f"math.{name}(s)", f"math.{name}(0.5)")
+        for name in (
+            "sqrt",
+            "log",
+            "log2",
+            "log10",
+            "exp",
+            "ceil",
+            "floor",
+            "sin",
+            "cos",
+            "tanh",
+            "isnan",
+            "isinf",
+            "isfinite",
+        )
+    },
+    **{
+        f"builtins.{name}": ("tensor-key", "tensor-argument", f"{name}({given})", f"{name}([2, 1])")
+        for name, given in {"sorted": "v", "set": "v", "frozenset": "v"}.items()
+    },
+    **{
+        f"builtins.{name}": ("data-dependent-branch", "tensor-argument", f"{name}({given})", f"{name}([2, 1])")
+        for name, given in {"any": "v", "all": "v", "max": "v", "min": "v", "sum": "v"}.items()
+    },
+    "builtins.filter": (
+        "data-dependent-branch",
+        "tensor-argument",
+        "list(filter(None, v))",
+        "list(filter(None, [1, 0]))",
+    ),
     "collections.Counter": ("tensor-key", "tensor-argument", "collections.Counter(v)", "collections.Counter([1])"),
     "builtins.hash": ("tensor-key", "tensor-argument", "hash(x)", 'hash("a")'),
     "builtins.id": ("host", "tensor-argument", "id(x)", "id(n)"),
     "builtins.list.index": ("tensor-key", "tensor-argument", "[v[0], v[1]].index(v[1])", "[1, 2].index(2)"),
-}  # fmt: skip
+}
+
+# Return types that follow from an argument other than the first tensor, which no call of ours can tell.
+RETURNS: dict[str, dict[str, str | dict[str, str]]] = {
+    "torch.where": {"returns": "tuple[Tensor[int],...]", "returns_with": {"other": "Tensor"}},
+    **{f"torch.{name}": {"returns": "Tensor[same]"} for name in ("tensor", "as_tensor", "asarray", "from_numpy")},
+    **{f"torch.{name}": {"returns": "Tensor"} for name in ("full", "scalar_tensor", "nn.functional.embedding")},
+    "torch.Tensor.type": {"returns": "str", "returns_with": {"dtype": "Tensor"}},
+}
