@@ -18,7 +18,19 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tlint.analyzer.config import Settings
-from tlint.analyzer.model import Confidence, Fix, Report, RootKind, RootPath, Severity, Span, Status, Target, Verdict
+from tlint.analyzer.model import (
+    Claim,
+    Confidence,
+    Fix,
+    Report,
+    RootKind,
+    RootPath,
+    Severity,
+    Span,
+    Status,
+    Target,
+    Verdict,
+)
 from tlint.analyzer.report import Sources, concise, frame, json_, statistics, summary, text, write
 
 REMEDIES = {"TL101": "keep the value in a tensor"}
@@ -270,7 +282,8 @@ def test_explain_is_pointed_to_once_a_rule() -> None:
     ],
 )
 def test_verdicts_in_words(verdict: Verdict, expected: str) -> None:
-    assert expected in rendered(empty(findings=(finding(verdict=verdict),), targets=sample().targets))
+    found = finding(verdict=verdict, claim=Claim())
+    assert expected in rendered(empty(findings=(found,), targets=sample().targets))
 
 
 def test_dynamo_explains_what_no_rule_did() -> None:
@@ -286,8 +299,10 @@ def test_a_fix_of_several_findings_is_shown_once() -> None:
     assert shown.count(fixes[0].title) == 1
 
 
-def test_no_verdict_without_verification() -> None:
-    assert "not run" not in rendered(empty(findings=(finding(),)))
+def test_no_verdict_where_there_is_none_to_speak_of() -> None:
+    claiming, other = finding(claim=Claim()), finding(verdict=Verdict(reason="claims nothing"))
+    for report in (empty(findings=(claiming,)), empty(findings=(other,), targets=sample().targets)):
+        assert "not run" not in rendered(report) + concise.render(report)
 
 
 def test_conditions_and_confidence() -> None:

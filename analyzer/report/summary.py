@@ -25,6 +25,12 @@ def only_assumed(finding: Finding) -> bool:
     return bool(finding.paths) and all(path.kind is RootKind.assumed for path in finding.paths)
 
 
+def judged(report: Report, finding: Finding) -> bool:
+    """Whether there is a verdict to speak of: a finding that claims nothing of the compiler needs none."""
+    asked = report.targets or finding.verdict.reason
+    return finding.verdict.status is not Status.not_run or bool(asked and finding.claim)
+
+
 def flat(text: str) -> str:
     """Text from a rule, the user's program or the compiler, in one line."""
     return " ".join(text.split())
@@ -44,7 +50,7 @@ def found(report: Report, shown: list[Finding]) -> str:
     sentence = f"Found {severities}" if severities else "Found nothing"
     if not report.targets:
         return sentence + "."
-    verdicts = Counter(f.verdict.status for f in shown)
+    verdicts = Counter(f.verdict.status for f in shown if judged(report, f))
     words = [f"{verdicts[s]} {s.value.replace('_', ' ')}" for s in Status if verdicts[s]]
     if unpredicted := sum(f.code == "TL199" for f in shown):
         words.append(f"{unpredicted} unpredicted")

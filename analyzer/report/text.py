@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tlint.analyzer.model import Confidence, Finding, Fix, Report, RootKind, RootPath, Severity, Status, Target
 from tlint.analyzer.report.frame import frame, visible, window
-from tlint.analyzer.report.summary import flat, fold, found, left_out, looked_at, plural
+from tlint.analyzer.report.summary import flat, fold, found, judged, left_out, looked_at, plural
 
 WIDEST = 120
 NARROWEST = 40
@@ -190,9 +190,9 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
 
 
 def verdict(page: Page, finding: Finding) -> Iterator[Text]:
-    """What the compiler was seen doing. Nothing where no verification was asked for."""
+    """What the compiler was seen doing."""
     status = finding.verdict.status
-    if page.report.targets or finding.verdict.reason or status is not Status.not_run:
+    if judged(page.report, finding):
         yield labelled(status.value.replace("_", " "), observed(page, finding), VERDICTS.get(status, "bold"))
 
 
