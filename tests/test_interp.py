@@ -1166,30 +1166,413 @@ class Net(torch.nn.Module):
 }
 
 
+MORE = {
+    "a function of autograd": """
+import torch
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * grad.max().item()
+
+@torch.compile
+def step(x):
+    y = Double.apply(x)
+    if y.sum() > 0:  # expect: TL102
+        return y
+    return x
+""",
+    "a layer of torch as a base": """
+import torch
+
+class Scaled(torch.nn.Linear):
+    def forward(self, x):
+        y = super().forward(x)
+        if y.sum() > 0:  # expect: TL102
+            return y * self.weight.max().item()  # expect: TL101
+        return torch.nn.functional.linear(x, self.weight, self.bias)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scaled = Scaled(3, 3, bias=False)
+
+    def forward(self, x):
+        return self.scaled(x)
+""",
+    "a base under another name": """
+import torch
+
+Base = torch.nn.Module
+
+class Layer(Base):
+    pass
+
+class Net(Layer):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+""",
+    "a base from elsewhere": """
+import torch
+from framework import Model
+
+class Net(Model):
+    def __init__(self, config):
+        super().__init__(config)
+        self.linear = torch.nn.Linear(3, 3)
+        self.post_init()
+
+    def forward(self, x):
+        x = self.prepare(x)
+        y = self.linear(x)
+        if y.sum() > 0:  # expect: TL102
+            return y
+        return x
+""",
+    "a class under construction": """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, kind="a"):
+        super().__init__()
+        self.act = {"a": torch.relu, "b": scale}[kind]
+        self.choose = scale if kind == "b" else torch.relu
+
+    def forward(self, x, flag: bool = False):
+        part = self.one if flag else self.two
+        x = part(self.choose(x))
+        return (scale if flag else torch.relu)(self.act(x))
+
+    def one(self, x):
+        return x - x.min().item()  # expect: TL101
+
+    def two(self, x):
+        return x - x.mean().item()  # expect: TL101
+
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+""",
+    "numbered attributes": """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def forward(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Net(nn.Module):
+    def __init__(self, depth=3):
+        super().__init__()
+        for i in range(depth):
+            setattr(self, f"block{i}", Block())
+        self.depth = depth
+
+    def forward(self, x):
+        for i in range(self.depth):
+            x = getattr(self, f"block{i}")(x)
+        return x
+""",
+    "children": """
+import torch
+from torch import nn
+
+class Block:
+    def __call__(self, x):
+        return x / x.max().item()
+
+class Inner(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:  # expect: TL102
+            return x
+        return x + 1
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.inner = Inner()
+
+    def forward(self, x):
+        for child in self.children():
+            x = child(x)
+        for name, child in self.named_children():
+            x = child(x)
+        return x
+""",
+    "conditional operators of torch": """
+import torch
+
+def scale(x):
+    return x * 2
+
+def shift(x):
+    return x + 1
+
+@torch.compile
+def step(x):
+    y = torch.cond(x.sum() > 0, scale, shift, (x,))
+    y = torch.func.vmap(shift)(y)
+    if y.sum() > 0:  # expect: TL102
+        return y
+    return torch.where(x > 0, x, y)
+""",
+    "a contextmanager or none": """
+import contextlib
+import torch
+
+@torch.compile
+def step(x, fast: bool = False):
+    context = torch.autocast("cpu") if fast else contextlib.nullcontext()
+    with context, torch.no_grad():
+        y = x @ x
+    with torch.set_grad_enabled(fast):
+        y = y + 1
+    if y.sum() > 0:  # expect: TL102
+        return y
+    return x
+""",
+    "enumerations": """
+import enum
+import torch
+
+class Kind(enum.Enum):
+    A = "a"
+    B = "b"
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+@torch.compile
+def step(x, kind: Kind = Kind.A):
+    if kind == Kind.A or kind is Kind.B or kind.value == "a":
+        x = x + Level.LOW
+    if Level.LOW > 2 or kind in (Kind.A, Kind.B):
+        x = x / x.max().item()  # expect: TL101
+    match kind:
+        case Kind.A:
+            return x - x.min().item()  # expect: TL101
+    return x
+""",
+    "arguments by name": """
+import torch
+
+def attend(x, **kwargs):
+    mask = kwargs.pop("mask", None)
+    scale = kwargs.get("scale", 2)
+    if mask is not None and mask.all():  # expect: TL102
+        return x * scale
+    if "bias" in kwargs:
+        x = x + kwargs["bias"]
+    return x
+
+@torch.compile
+def step(x, **kwargs):
+    attend(x)
+    options = dict(mask=x > 0)
+    options.update(scale=3)
+    return attend(x, **options)
+""",
+    "a loop that leaves": """
+import torch
+
+@torch.compile
+def step(x, parts: list[torch.Tensor]):
+    best = None
+    for part in parts:
+        if part.shape[0] > 3:
+            best = part
+            break
+    else:
+        best = x
+    if best.sum() > 0:  # expect: TL102
+        return best
+    for row in x:
+        x = x + row
+    return x
+""",
+    "a value that comes back on one of several ways": """
+import torch
+
+def pick(x, n: int):
+    if n > 3:
+        return x, None
+    elif n > 2:
+        return x.sum(), x
+    return None, None
+
+@torch.compile
+def step(x, n: int):
+    first, second = pick(x, n)
+    if first is None:
+        return x
+    if second is not None and second.sum() > 0:  # expect: TL102
+        return x
+    if first.sum() > 0:  # expect: TL102
+        return x
+    return x + 1
+""",
+    "try and finally": """
+import torch
+
+@torch.compile
+def step(x):
+    try:
+        y = x.sum()
+    finally:
+        z = x + 1
+    if y > 0:  # expect: TL102
+        return z
+    try:
+        return x.abs()
+    except ValueError:
+        raise
+    finally:
+        x = x + 1
+""",
+    "methods that hand on": """
+import torch
+
+class Wrapper(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inner, name)
+
+    def forward(self, *args, **kwargs):
+        return self.inner(*args, **kwargs)
+
+class Net(torch.nn.Module):
+    def forward(self, x, flag=False):
+        return x / x.max().item()  # expect: TL101
+
+model = torch.compile(Wrapper(Net()))
+""",
+    "a property by call": """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def _get_largest(self):
+        return self.weight.max().item()  # expect: TL101
+
+    largest = property(_get_largest)
+
+    def forward(self, x):
+        return x / self.largest
+""",
+    "parameters in a list": """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList([nn.Parameter(torch.ones(3)) for _ in range(3)])
+        self.table = nn.ParameterDict({"a": nn.Parameter(torch.ones(3))})
+
+    def forward(self, x):
+        for weight in self.weights:
+            if weight.sum() > 0:  # expect: TL102
+                x = x * weight
+        if self.table["a"].sum() > 0:  # expect: TL102
+            x = x + 1
+        for parameter in self.parameters():
+            if parameter.sum() > 0:  # expect: TL102
+                x = x + 1
+        return x
+""",
+    "disable of one frame": """
+import torch
+
+def inner(x):
+    return x / x.max().item()  # todo: TL101
+
+@torch.compiler.disable(recursive=False)
+def outer(x):
+    print(x)
+    return inner(x)
+
+@torch.compile
+def step(x):
+    return outer(x)  # expect: TL141
+""",
+    "scripted": """
+import torch
+
+@torch.jit.script
+def scale(x: torch.Tensor):
+    return x / float(x.max())
+
+@torch.compile
+def step(x):
+    y = scale(x)
+    if y.sum() > 0:  # expect: TL102
+        return y
+    return x
+""",
+    "a compiled function calls another": """
+import torch
+
+@torch.compile
+def inner(x):
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x):
+    y = inner(x)
+    if y.sum() > 0:  # expect: TL102
+        return y
+    return x
+""",
+}
+
+
 def cases(table: dict[str, str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in table.items()])
 
 
 @cases(METHODS)
 def test_methods(text: str, tmp_path: Path) -> None:
-    check(tmp_path, text)
+    follow(tmp_path, text)
 
 
 @cases(ATTRIBUTES)
 def test_attributes(text: str, tmp_path: Path) -> None:
-    check(tmp_path, text)
+    follow(tmp_path, text)
 
 
 @cases(CONTAINERS)
 def test_containers(text: str, tmp_path: Path) -> None:
-    check(tmp_path, text)
+    follow(tmp_path, text)
 
 
 @cases(FUNCTIONS)
 def test_functions(text: str, tmp_path: Path) -> None:
-    check(tmp_path, text)
+    follow(tmp_path, text)
 
 
 @cases(OUTSIDE)
 def test_where_it_stops(text: str, tmp_path: Path) -> None:
-    check(tmp_path, text)
+    follow(tmp_path, text)
+
+
+@cases(MORE)
+def test_more(text: str, tmp_path: Path) -> None:
+    follow(tmp_path, text)
+
+
+def follow(folder: Path, text: str) -> None:
+    """Check what the one root reaches: `Net` where nothing is compiled. No other `forward` is entered on its own."""
+    check(folder, text, roots="explicit", root=() if "torch.compile" in text else ("main:Net",))

@@ -118,7 +118,10 @@ def made_like(m: Machine, instance: Instance, cls: str) -> ExternalInstance:
     """A project's subclass of a torch container or layer, seen as that layer with what `super().__init__` got."""
     own = objects.attributes_of(m, instance)
     made = own.get("$super")
-    return made if isinstance(made, ExternalInstance) else ExternalInstance(cls)
+    if isinstance(made, ExternalInstance):
+        return made
+    plain = objects.find_method(m, instance.cls.definition, "__init__") is None
+    return ExternalInstance(cls, instance.args or (), instance.keywords) if plain else ExternalInstance(cls)
 
 
 def call_module(m: Machine, f: Frame, callee: ExternalInstance, args: Args, keywords: Keywords, node: ast.AST) -> Value:
@@ -151,6 +154,8 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
             return record(m, f, node, "method", receiver, callee, args, keywords)
         case Instance() if name in objects.SELF_METHODS:
             return receiver
+        case Instance() if name in ("children", "named_children"):
+            return Sequence("iterator", None, objects.child_of(m, receiver, name == "named_children"))
         case Instance() if objects.is_record(m, receiver.cls.definition) and name in ("keys", "values", "items", "get", "pop"):
             return container_method(m, f, objects.as_record(m, receiver), name, args, keywords, node)
         case ExternalInstance(cls=cls) if m.facts.canonical(cls) in m.facts.modules:
@@ -185,12 +190,13 @@ def registered(m: Machine, f: Frame, args: Args, keywords: Keywords, name: str) 
     given = dict(keywords)
     key = args[0] if args else given.get("name", UNKNOWN)
     value = args[1] if len(args) > 1 else given.get("tensor", given.get("param", given.get("module", UNKNOWN)))
-    if isinstance(key, Const) and isinstance(key.value, str) and isinstance(f.receiver, Instance):
+    if isinstance(f.receiver, Instance):
         if name == "register_buffer" and isinstance(value, Tensor):
             value = replace(value, origin="buffer")
         elif name == "register_buffer" and value is UNKNOWN:
             value = Tensor(origin="buffer", certain=Confidence.likely)
-        objects.store_attribute(m, f, f.receiver, key.value, value)
+        known = isinstance(key, Const) and isinstance(key.value, str)
+        objects.store_attribute(m, f, f.receiver, key.value if known else objects.NUMBERED, value)  # type: ignore[attr-defined]
 
 
 def module_container(m: Machine, f: Frame, v: ExternalInstance, name: str, args: Args) -> Value | None:
@@ -315,11 +321,15 @@ def mutated(m: Machine, f: Frame, node: ast.Call, callee: Value, args: Args) -> 
     if not isinstance(node.func, ast.Attribute):
         return
     for one in members(callee):
-        if isinstance(one, Bound) and isinstance(one.receiver, (Sequence, Mapping)) and one.name in MUTATORS and args:
+        if isinstance(one, Bound) and one.name in MUTATORS and args:
             key = expressions.dotted(node.func.value)
-            if key is None:
+            layers = isinstance(one.receiver, ExternalInstance) and one.receiver.cls in library.CONTAINERS
+            inside = library.modules_in(one.receiver) if layers else one.receiver  # type: ignore[arg-type]
+            if key is None or not isinstance(inside, (Sequence, Mapping)):
                 return
-            changed = grown(m, f, one.receiver, one.name, args)
+            changed: Value = grown(m, f, inside, one.name, args)
+            if layers and isinstance(changed, (Sequence, Mapping)):
+                changed = library.refilled(one.receiver, changed)  # type: ignore[arg-type]
             if key in f.env or "." not in key:
                 f.env[key] = changed
             if isinstance(node.func.value, ast.Attribute):
@@ -366,6 +376,8 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
     if name in OPAQUE:
         inner = next((a for a in args if isinstance(a, (Function, Partial))), None)
         return wrapped(inner, "script" if "script" in name else "opaque") if inner is not None else Partial(External(name))
+    if name in PROPERTIES and args:
+        return wrapped(args[0], "property")
     if name in ("builtins.staticmethod", "builtins.classmethod") and args:
         return wrapped(args[0], name.rpartition(".")[2].removesuffix("method"))
     fact = m.facts.lookup(name)
@@ -604,9 +616,10 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     silent = f.silent
     if f.depth >= DEPTH:
         return UNKNOWN
-    # The budget is one closure's and one class's: a decorator's wrapper and an inherited method are many functions.
+    # The budget is one closure's and one class's: a decorator, its wrapper and an inherited method are many functions.
     owner = callee.receiver.cls if isinstance(callee.receiver, Instance) else None
-    kind = (definition, callee.closure, owner, silent, f.dynamo, f.doubtful > 0)
+    functions = tuple(v for v in bound.values() if isinstance(v, (Function, Partial, Class)))
+    kind = (definition, callee.closure, owner, functions, silent, f.dynamo, f.doubtful > 0)
     key = (kind, tuple(bound.items()))
     result = m.results.get(key)
     if result is None:

@@ -12,6 +12,7 @@ from tlint.analyzer.interp.values import (
     NONE,
     UNKNOWN,
     Const,
+    ExternalInstance,
     Mapping,
     Scalar,
     Sequence,
@@ -472,15 +473,27 @@ def store_item(m: Machine, f: Frame, target: ast.Subscript, value: Value) -> Non
             for one in members(index):
                 m.emit("subscript", f, target, value=v, index=one, stored=value, store=True)
     key = dotted(target.value)
-    if key is None:
+    changed = with_item(m, f, container, index, value)
+    if key is None or changed is None:
         return
+    f.env[key] = changed
+    if isinstance(target.value, ast.Attribute):
+        objects.set_attribute(m, f, target.value, changed)
+
+
+def with_item(m: Machine, f: Frame, container: Value, index: Value, value: Value) -> Value | None:
+    """A container after `container[index] = value`; None for what is not followed."""
     match container:
         case Mapping(items=tuple() as items) if isinstance(index, Const) and not f.branches:
-            f.env[key] = Mapping(tuple({**dict(items), index: value}.items()), open=container.open)
+            return Mapping(tuple({**dict(items), index: value}.items()), open=container.open)
         case Mapping():
-            f.env[key] = Mapping(None, join(container.key, index), join(library.values_of(container), value))
+            return Mapping(None, join(container.key, index), join(library.values_of(container), value))
         case Sequence(type="list"):
-            f.env[key] = Sequence("list", None, join(library.element_of(m, container), value))
+            return Sequence("list", None, join(library.element_of(m, container), value))
+        case ExternalInstance(cls=cls) if cls in library.CONTAINERS:
+            inside = with_item(m, f, library.modules_in(container), index, value)
+            return library.refilled(container, inside) if isinstance(inside, (Sequence, Mapping)) else None
+    return None
 
 
 def called(m: Machine, f: Frame, node: ast.Call) -> Value:

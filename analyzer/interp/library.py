@@ -241,7 +241,7 @@ def element_of(m: Machine, v: Value) -> Value:
                 results.append(Scalar("str"))
             case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ParameterList"):
                 results.append(element_of(m, modules_in(one)))
-            case ExternalInstance(cls="torch.nn.ModuleDict"):
+            case ExternalInstance(cls="torch.nn.ModuleDict" | "torch.nn.ParameterDict"):
                 results.append(Scalar("str"))
             case _:
                 results.append(UNKNOWN)
@@ -250,11 +250,24 @@ def element_of(m: Machine, v: Value) -> Value:
 
 def modules_in(v: ExternalInstance) -> Value:
     """What a module container was made from, as one sequence or mapping."""
-    if v.cls.endswith((".ModuleList", ".ParameterList", ".ModuleDict")):
-        return v.args[0] if v.args else (UNKNOWN if not v.keywords else v.keywords[0][1])
+    if not v.cls.endswith(".Sequential"):
+        empty = Mapping(()) if v.cls.endswith("Dict") else Sequence("list", ())
+        return v.args[0] if v.args else v.keywords[0][1] if v.keywords else empty
     if len(v.args) == 1 and isinstance(v.args[0], Mapping):
         return Sequence("list", None, values_of(v.args[0]))
+    if any(isinstance(a, Sequence) and a.type == "spread" for a in v.args):
+        return Sequence("list", None, join(*(a.item if isinstance(a, Sequence) and a.type == "spread" else a for a in v.args)))
     return Sequence("tuple", v.args)
+
+
+CONTAINERS = tuple(f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict"))
+
+
+def refilled(v: ExternalInstance, inside: Sequence | Mapping) -> ExternalInstance:
+    """A module container that holds something else now."""
+    if isinstance(inside, Sequence) and v.cls.endswith(".Sequential"):
+        return replace(v, args=inside.items if inside.items is not None else (Sequence("spread", None, inside.item),))
+    return replace(v, args=(inside,), keywords=())
 
 
 def iterated(m: Machine, f: Frame, v: Value, node: ast.AST) -> Value:
@@ -542,7 +555,8 @@ def do_getattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
     if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
         value = objects.get_attribute(m, f, args[0], args[1].value, node)
         return join(value, args[2]) if len(args) == 3 and not isinstance(args[0], Tensor) else value
-    return UNKNOWN
+    owners = [v for v in members(first(args)) if isinstance(v, Instance)]
+    return join(*(objects.attributes_of(m, v).get(objects.NUMBERED, UNKNOWN) for v in owners)) if owners else UNKNOWN
 
 
 def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
@@ -558,8 +572,9 @@ def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
 
 def do_setattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     match args:
-        case (Instance() as instance, Const(value=str() as name), value):
-            objects.store_attribute(m, f, instance, name, value)
+        case (Instance() as instance, name, value):
+            known = isinstance(name, Const) and isinstance(name.value, str)
+            objects.store_attribute(m, f, instance, name.value if known else objects.NUMBERED, value)
     return NONE
 
 

@@ -32,6 +32,8 @@ from tlint.analyzer.interp.values import (
 from tlint.analyzer.model import Confidence
 
 BUILTINS = frozenset(dir(builtins))
+# The key of the attributes that are set by a name worked out on the way: `setattr(self, f"block{i}", …)`.
+NUMBERED = "$numbered"
 # A folder of the project without `__init__.py` does not hide these.
 INSTALLED = ("torch", "numpy", "triton")
 MODULE_NAMES = ("torch.nn.Module", "torch.nn.modules.module.Module")
@@ -345,7 +347,7 @@ def class_attribute(m: Machine, f: Frame, cls: ClassDef, name: str, receiver: Va
     """An attribute found on the class: a method (bound to `receiver`), an assigned name or an inner class."""
     for entry in mro(m, cls):
         if isinstance(entry, str):
-            if receiver is None and entry not in NOT_MODULES:
+            if receiver is None and (entry not in NOT_MODULES or name == "apply"):
                 return External(f"{entry}.{name}")
             continue
         if name in entry.methods:
@@ -354,8 +356,12 @@ def class_attribute(m: Machine, f: Frame, cls: ClassDef, name: str, receiver: Va
                 return bind_receiver(value, receiver)
             return bind_receiver(value, Class(cls)) if isinstance(value, Function) and "class" in value.wrappers else value
         if name in entry.assigned:
-            frame = m.module_frame(entry.module)
-            value = assigned_value(m, Frame(entry.module, None, dict(frame.env), silent=True, cls=entry), entry.assigned[name])
+            env = dict(m.module_frame(entry.module).env)
+            for _, given in entry.assigned[name].values:  # `largest = property(_largest)`: names of the class body
+                for n in ast.walk(given) if given is not None else ():
+                    if isinstance(n, ast.Name) and n.id in entry.methods and n.id != name:
+                        env[n.id] = decorated(m, m.module_frame(entry.module), entry.methods[n.id])
+            value = assigned_value(m, Frame(entry.module, None, env, silent=True, cls=entry), entry.assigned[name])
             return bind_receiver(value, receiver) if receiver is not None and isinstance(value, Function) else value
         if name in entry.classes:
             return Class(entry.classes[name])
@@ -378,6 +384,8 @@ def instance_attribute(m: Machine, f: Frame, v: Instance, name: str, node: ast.A
         if isinstance(entry, ClassDef) and (entry, name) in m.stored:
             return m.stored[entry, name]
     found = class_attribute(m, f, cls, name, v)
+    if isinstance(found, Function) and "property" in found.wrappers:
+        return calls.invoke(m, f, found, (), (), node)
     if found is not UNKNOWN:
         return found
     if name == "__class__":
@@ -392,7 +400,7 @@ def instance_attribute(m: Machine, f: Frame, v: Instance, name: str, node: ast.A
                 outside = external_attribute(m, ExternalInstance(entry), name)
                 if not isinstance(outside, Bound):
                     return outside
-                if name in SELF_METHODS or name == "compile":
+                if name in SELF_METHODS or name in ("compile", "children", "named_children"):
                     return Bound(v, name)
                 known = m.facts.lookup(f"{entry}.{name}") or m.facts.lookup(f"torch.nn.Module.{name}")
                 if known is not None or m.facts.canonical(entry) not in m.facts.modules:
@@ -462,7 +470,7 @@ def store_attribute(m: Machine, f: Frame, instance: Instance, name: str, value: 
     own = m.attributes.get(instance)
     if own is not None and f.silent and f.receiver == instance:
         # Still in `__init__` (or what it calls): the first value replaces, one in a branch is one of several.
-        own[name] = join(own[name], value) if f.branches and name in own else value
+        own[name] = join(own[name], value) if name in own and (f.branches or name == NUMBERED) else value
         return
     m.store(instance.cls.definition, name, value)
 
@@ -480,7 +488,7 @@ def get_item(m: Machine, f: Frame, node: ast.AST, v: Value, index: Value) -> Val
             if find_method(m, v.cls.definition, "__getitem__") is not None:
                 return call_method(m, f, v, "__getitem__", (index,), (), node)
             return UNKNOWN
-        case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ModuleDict" | "torch.nn.ParameterList"):
+        case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ModuleDict" | "torch.nn.ParameterList" | "torch.nn.ParameterDict"):
             inside = library.modules_in(v)
             if isinstance(inside, Mapping):
                 return library.looked_up(inside, index)
@@ -520,6 +528,20 @@ def iterate_instance(m: Machine, f: Frame, v: Instance, node: ast.AST) -> Value:
         return call_method(m, f, v, "__getitem__", (Scalar("int"),), (), node)
     for entry in mro(m, v.cls.definition):
         if entry in ("torch.nn.ModuleList", "torch.nn.Sequential"):
-            own = attributes_of(m, v)
-            return join(*own.values()) if own else UNKNOWN
+            inside = library.element_of(m, calls.made_like(m, v, entry))
+            return join(*(e for e in (inside, child_of(m, v, False)) if e is not UNKNOWN))
     return UNKNOWN
+
+
+def child_of(m: Machine, v: Instance, named: bool) -> Value:
+    """Any of the modules that an instance holds, or a pair of a name and one."""
+    found = [
+        member
+        for name, value in attributes_of(m, v).items()
+        if name != "$super"
+        for member in members(value)
+        if (isinstance(member, Instance) and is_module(m, member.cls.definition))
+        or (isinstance(member, ExternalInstance) and m.facts.canonical(member.cls) in m.facts.modules)
+    ]
+    child = join(*found) if found else UNKNOWN
+    return Sequence("tuple", (Scalar("str"), child)) if named else child
