@@ -1,4 +1,4 @@
-"""The facts of each torch: the tables keep their format, agree with themselves, and are what that torch is seen to do."""
+"""The facts of each torch: that the tables keep their format, agree, and say what that torch is seen to do."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ A row of "callables" has those of these keys that are known:
   gb_type       what Dynamo calls the break, and gb_id, its number in torch's registry.
   when          always, or default: under fullgraph=True torch turns capture on, and it does not break.
   only          the break depends on the call: one-argument, without:NAME, keyword:NAME, tensor-argument (an argument is
-                a tensor, or holds one, where a number is meant), storage-argument, input (of a tensor that comes from
-                outside the region), or arguments (some of torch's own samples break; which is not known).
+                a tensor, or holds one, where a number is meant), closure (a function given closes over local values),
+                input (of a tensor that comes from outside the region), or arguments (some of torch's own samples
+                break; which is not known).
   also          gb_types that other calls of it break with.
   error         compiling it failed with this exception, and no break was logged.
 """
@@ -35,7 +36,7 @@ import venv
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from probes import CONDITIONAL, PROBES, RETURNS
+from probes import CONDITIONAL, PROBES, RETURNS  # type: ignore[import-not-found]  # the file beside this script
 
 HERE = pathlib.Path(__file__).parent
 Json = dict[str, Any]

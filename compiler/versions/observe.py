@@ -11,7 +11,9 @@ Probes run in forks, so that a seed, a hook or a crash harms no other.
 from __future__ import annotations
 
 import ast
+import functools
 import gc
+import itertools
 import json
 import linecache
 import os
@@ -203,7 +205,7 @@ def observe_statement(probe: dict[str, Any]) -> dict[str, Any]:
     """The first statement that runs in eager mode is the one to compile."""
     failures = []
     for statement in probe["statements"]:
-        namespace, lines, seen = build(statement, probe.get("setup", "")), None, []
+        namespace, seen = build(statement, probe.get("setup", "")), []
         for dtype, given in CLASSES.items():
             if dtype.is_complex:
                 continue
@@ -218,10 +220,8 @@ def observe_statement(probe: dict[str, Any]) -> dict[str, Any]:
             seen.append((given, describe(value)))
         if not seen:
             continue
-        lines = namespace["lines"]
-        observed = both_modes(
-            build(statement, probe.get("setup", ""))["probe"], lambda: arguments(torch.float32), lines
-        )
+        namespace = build(statement, probe.get("setup", ""))  # afresh: running it may have changed its globals
+        observed = both_modes(namespace["probe"], lambda: arguments(torch.float32), namespace["lines"])
         return {"statement": statement, "returns": generalise(seen), **observed}
     return {"failure": failures[0] if failures else "nothing to run"}
 
@@ -252,7 +252,8 @@ def observe_operator(probe: dict[str, Any]) -> dict[str, Any]:
         call = f"args[0].{probe['name'].rsplit('.', 1)[1]}(*args[1:], **kwargs)"
     eager = f"def eager(args, kwargs):\n    return {call}\n"
     namespace, line = around(call, "args, kwargs", eager)
-    seen, breaking, fine, tried = [], {}, [], set()
+    seen: list[tuple[str, Any]] = []
+    observed: dict[str, dict[str, Any]] = {}  # for each signature
     for given, args, kwargs in samples(probe["op"]):
         try:
             value = namespace["eager"](*fresh(args, kwargs))
@@ -261,20 +262,14 @@ def observe_operator(probe: dict[str, Any]) -> dict[str, Any]:
         if "dtype" not in kwargs:
             seen.append((given, describe(value)))
         sign = signature(args, kwargs)
-        if sign in tried or len(tried) >= SIGNATURES:
-            continue
-        tried.add(sign)
-        observed = both_modes(
-            namespace["probe"], lambda a=args, k=kwargs: (torch.ones(2), *fresh(a, k)), range(line, line + 1)
-        )
-        if observed["default"]:
-            breaking[sign] = observed
-        else:
-            fine.append(sign)
-    if not tried:
+        if sign not in observed and len(observed) < SIGNATURES:
+            inputs = functools.partial(lambda args, kwargs: (torch.ones(2), *fresh(args, kwargs)), args, kwargs)
+            observed[sign] = both_modes(namespace["probe"], inputs, range(line, line + 1))
+    if not observed:
         return {"failure": "no sample ran"}
-    worst = next(iter(breaking.values()), {"default": {}})
-    return {"returns": generalise(seen), **worst, "breaking": sorted(breaking), "fine": sorted(fine)}
+    fine = [sign for sign, outcome in observed.items() if not outcome["default"]]
+    worst: dict[str, Any] = next((outcome for outcome in observed.values() if outcome["default"]), {"default": {}})
+    return {"returns": generalise(seen), **worst, "fine": fine}
 
 
 def around(call: str, parameters: str, setup: str = "") -> tuple[dict[str, Any], int]:
@@ -286,22 +281,20 @@ def around(call: str, parameters: str, setup: str = "") -> tuple[dict[str, Any],
 
 def fresh(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """In-place operators must not see what an earlier run left."""
-    copy = lambda tree: torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), tree)  # noqa: E731
-    return copy(args), copy(kwargs)
+    args, kwargs = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), (args, kwargs))
+    return args, kwargs
 
 
 def samples(name: str) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    from itertools import islice
-
     for op in operators()[name]:
         for dtype, given in CLASSES.items():
             if dtype not in op.dtypes:
                 continue
-            for sample in islice(op.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
+            for sample in itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
                 yield given, (sample.input, *sample.args), sample.kwargs
         # Torch's tests leave masks out where they are allowed all the same, as in a sum.
         if torch.bool not in op.dtypes and torch.int64 in op.dtypes:
-            for sample in islice(op.sample_inputs("cpu", torch.int64, requires_grad=False), SAMPLES):
+            for sample in itertools.islice(op.sample_inputs("cpu", torch.int64, requires_grad=False), SAMPLES):
                 if isinstance(sample.input, torch.Tensor):
                     yield "bool", (sample.input.bool(), *sample.args), sample.kwargs
 
@@ -328,21 +321,21 @@ def observe_module(probe: dict[str, Any]) -> dict[str, Any]:
 
     namespace, line = around("module(*args, **kwargs)", "module, args, kwargs")
     [info] = [info for info in module_db if info.module_cls.__name__ == probe["module"]]
-    seen, outcome, fine = [], {"default": {}}, False
-    for number, given in enumerate(info.module_inputs_func(info, "cpu", torch.float32, False, True)):
-        if given.forward_input is None or number >= 6:
+    seen: list[tuple[str, Any]] = []
+    outcome: dict[str, Any] = {}
+    for given in itertools.islice(info.module_inputs_func(info, "cpu", torch.float32, False, True), SIGNATURES):
+        if given.forward_input is None:
             continue
         make = given.constructor_input
         module = info.module_cls(*make.args, **make.kwargs)
         args, kwargs = given.forward_input.args, given.forward_input.kwargs
         try:
             seen.append(("float", describe(module(*args, **kwargs))))
-        except Exception:
+        except Exception:  # what it was made with does not fit these inputs
             continue
-        if fine or outcome["default"]:
-            continue
-        outcome = both_modes(namespace["probe"], lambda: (torch.ones(2), module, args, kwargs), range(line, line + 1))
-        fine = not outcome["default"]
+        if not outcome:
+            inputs = (torch.ones(2), module, args, kwargs)
+            outcome = both_modes(namespace["probe"], functools.partial(tuple, inputs), range(line, line + 1))
     return {"returns": generalise(seen), **outcome} if seen else {"failure": "no sample ran"}
 
 

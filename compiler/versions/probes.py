@@ -857,10 +857,6 @@ PROBES: dict[str, dict[str, Statement]] = {
     "data-dependent-assert": {
         "torch._assert": 'torch._assert(True, "a")',
         "torch._assert_async": "torch._assert_async(s > 0)",
-        "torch._check": "torch._check(True)",
-        "torch._check_value": "torch._check_value(True)",
-        "torch._check_type": "torch._check_type(True)",
-        "torch._check_index": "torch._check_index(True)",
         "torch._check_is_size": "torch._check_is_size(n)",
         "torch._check_tensor_all": "torch._check_tensor_all(x.float() >= 0)",
         "torch.testing.assert_close": ("import torch.testing", "torch.testing.assert_close(x, x)"),
@@ -998,7 +994,7 @@ CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
             "swapdims_": "0, 1",
         }.items()
     },
-    "torch.Tensor.set_": ("storage", "storage-argument", "x.set_(x.untyped_storage())", "x.set_(v)"),
+    "torch.Tensor.set_": ("storage", "input", "x.set_(v)", "v.clone().set_(v)"),
     **{
         f"numpy.random.{name}": (
             "random-state",
@@ -1139,7 +1135,15 @@ CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
         'torch._assert(s >= 0, "a")',
         'torch._assert(n > 0, "a")',
     ),
-    "torch._check": ("data-dependent-assert", "tensor-argument", "torch._check(s.item() >= 0)", "torch._check(n > 0)"),
+    **{
+        f"torch.{name}": (
+            "data-dependent-assert",
+            "closure",
+            f'torch.{name}(n > 0, lambda: f"{{x.shape}}")',
+            f'torch.{name}(n > 0, lambda: "a")',
+        )
+        for name in ("_check", "_check_value", "_check_type", "_check_index")
+    },
     "copy.deepcopy": ("deepcopy", "tensor-argument", "copy.deepcopy(x)", "copy.deepcopy([1, 2])"),
     "copy.copy": ("deepcopy", "tensor-argument", "copy.copy(x)", "copy.copy([1, 2])"),
     **{
