@@ -486,9 +486,8 @@ def main() -> int:
         start = time.perf_counter()
         result = lower(name, devices, options.jobs)
         reached += result["gate"] == "pass"
-        aot, inductor = result["aot"], result["inductor"]
-        figures = *aot.values(), *inductor.values()
-        built = " ".join(f"{arch}:{one['compiled']}/{one['kernels']}" for arch, one in result["triton"].items())
+        figures = [*(result["aot"] or {}).values(), *(result["inductor"] or {}).values()]
+        built = " ".join(f"{arch}:{one['compiled']}/{one['kernels']}" for arch, one in (result["triton"] or {}).items())
         seconds = time.perf_counter() - start
         print(f"{result['gate']:8}{name:28}{''.join(f'{figure:10}' for figure in figures)}  {built}  {seconds:.1f} s")
         if result["gate"] != "pass":

@@ -46,6 +46,7 @@ class Progress:
     """How far a function came. `phase` is the one it is in, or in which it stopped."""
 
     phase: str = "dynamo"
+    arch: str = ""
     graphs: int = 0
     operators: dict[str, int] = field(default_factory=lambda: {"forward": 0, "backward": 0})
     codes: dict[str, list[Any]] = field(default_factory=dict)
@@ -83,6 +84,15 @@ def lower(
     return report(progress, built=built, not_run=not_run)
 
 
+def warm(gpus: Sequence[Mapping[str, Any]]) -> None:
+    """Do what the first graph waits for and later ones do not (some seconds), before forking processes that lower."""
+    with contextlib.suppress(Unavailable):  # each `lower` will say so
+        names = private_names()
+        if not obstacle(names, gpus):
+            with generated_files():
+                trace(names, Progress(), torch.sin, [torch.zeros(1)], {}, train=False, gpus=gpus[:1], dynamic=None)
+
+
 # --- which torch
 
 
@@ -95,8 +105,9 @@ def private_names() -> ModuleType:
     )
     folders = [folder for version, folder in known if version <= running]
     if not folders:
+        oldest = ".".join(map(str, known[0][0]))
         raise Unavailable(
-            f"torch {torch.__version__} is older than any that machine code can be had from: {known[0][1]}"
+            f"torch {torch.__version__} is too old to build machine code without a GPU: {oldest} at least"
         )
     if str(VERSIONS) not in sys.path:
         sys.path.insert(0, str(VERSIONS))
@@ -140,8 +151,8 @@ def trace(
 
     def inner_compile(graph_module: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
         progress.operators["backward" if options.get("is_backward") else "forward"] += names.operators(graph_module)
-        progress.phase = "inductor"
         for gpu in gpus:
+            progress.phase, progress.arch = "inductor", gpu["arch"]
             code = names.inductor(graph_module, inputs, gpu, **options)
             if code is not None:
                 progress.codes.setdefault(gpu["arch"], []).append(code)
@@ -223,31 +234,37 @@ def report(
     failure: BaseException | None = None,
     not_run: str | None = None,
 ) -> dict[str, Any]:
-    """What `lower` returns. Inductor's figures are those of the first GPU."""
-    built = built or {}
-    errors = [f"{arch}: {error}" for arch, one in built.items() for error in one["errors"]]
+    """What `lower` returns; None for a stage that was not reached. Inductor's figures are those of the first GPU."""
     path, line, gate, phase, detail = None, None, "pass", "triton", ""
+    errors = [f"{arch}: {error}" for arch, one in (built or {}).items() for error in one["errors"]]
     if failure is not None:
         gate, phase, detail = "fail", progress.phase, f"{type(failure).__name__}: {failure}".rstrip(": \n")
         path, line = location(failure)
+        if phase == "inductor":
+            detail = f"{progress.arch}: {detail}"
     elif not_run:
-        gate, phase, detail = "not_run", "triton" if progress.graphs else progress.phase, not_run
+        gate, phase, detail = "not_run", "inductor" if progress.graphs else "dynamo", not_run
     elif errors:
         gate, detail = "fail", "\n".join(errors)
-    codes = next(iter(progress.codes.values()), [])
+    aot, inductor = None, None
+    if progress.graphs:
+        aot = {"forward_ops": progress.operators["forward"], "backward_ops": progress.operators["backward"]}
+    if progress.arch:
+        codes = next(iter(progress.codes.values()), [])
+        inductor = {
+            "kernels": sum(code.kernels for code in codes),
+            "extern_calls": sum(code.extern_calls for code in codes),
+            "bytes": sum(code.bytes for code in codes),
+        }
     return {
         "gate": gate,
         "phase": phase,
         "detail": detail,
         "path": path,
         "line": line,
-        "aot": {"forward_ops": progress.operators["forward"], "backward_ops": progress.operators["backward"]},
-        "inductor": {
-            "kernels": sum(code.kernels for code in codes),
-            "extern_calls": sum(code.extern_calls for code in codes),
-            "bytes": sum(code.bytes for code in codes),
-        },
-        "triton": dict(built),
+        "aot": aot,
+        "inductor": inductor,
+        "triton": dict(built) if built else None,
     }
 
 

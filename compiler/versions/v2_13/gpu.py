@@ -184,6 +184,8 @@ def traced_for_gpu() -> Iterator[None]:
         without_mkldnn(),
         mock.patch.dict(sdpa.py_kernels, chosen),
         mock.patch.object(decomposition, "is_gpu", lambda device: True),
+        # Dynamo knows kernels of the user's own where a device for them is at hand.
+        mock.patch.object(torch.utils._triton, "has_triton", torch.utils._triton.has_triton_package),
         functorch_config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=True),
         dynamo_config.patch(automatic_dynamic_local_pgo=False),  # sizes seen in earlier runs are no part of this one
     ):
@@ -413,7 +415,8 @@ def extern_calls(lowering: GraphLowering) -> int:
     for scheduled in lowering.scheduler.nodes:
         for part in scheduled.get_nodes():
             called = part.node
-            subgraphs = [value for value in vars(called).values() if isinstance(value, ir.Subgraph)]
+            held = pytree.tree_leaves(list(vars(called).values()))
+            subgraphs = [value for value in held if isinstance(value, ir.Subgraph)]
             calls += sum(extern_calls(subgraph.graph) for subgraph in subgraphs)
             calls += isinstance(called, ir.ExternKernel) and not (subgraphs or isinstance(called, NO_CALL))
     return calls
