@@ -12,7 +12,6 @@ import importlib.util
 import math
 import sys
 import time
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -75,16 +75,16 @@ def test_kernels_build_in_several_processes() -> None:
 
 def test_runtime_state_is_left_as_it_was() -> None:
     net, x = nn.Sequential(nn.BatchNorm1d(8), nn.Dropout()), torch.randn(4, 8, requires_grad=True)
-    before = [value.clone() for value in net.state_dict().values()], torch.get_rng_state(), torch.version.cuda
 
     def attend(q: torch.Tensor) -> torch.Tensor:
         return nn.functional.scaled_dot_product_attention(q, q, q).add_(q.mul_(1))
 
     q = torch.randn(1, 2, 16, 16)
-    kept = q.clone()
+    kept, before = q.clone(), [value.clone() for value in net.state_dict().values()]
+    random, cuda = torch.get_rng_state(), torch.version.cuda
     assert lower(net, x, train=True)["gate"] == lower(attend, q)["gate"] == "pass"
-    assert all(torch.equal(a, b) for a, b in zip(before[0], net.state_dict().values(), strict=True))
-    assert torch.equal(before[1], torch.get_rng_state()) and before[2] == torch.version.cuda
+    assert all(torch.equal(a, b) for a, b in zip(before, net.state_dict().values(), strict=True))
+    assert torch.equal(random, torch.get_rng_state()) and cuda == torch.version.cuda
     assert x.grad is None and torch.equal(q, kept)
     operators: list[Any] = []
 

@@ -183,7 +183,7 @@ def traced_for_gpu() -> Iterator[None]:
     with (
         without_mkldnn(),
         mock.patch.dict(sdpa.py_kernels, chosen),
-        mock.patch.object(decomposition, "is_gpu", lambda device: True),
+        mock.patch.object(decomposition, "is_gpu", return_value=True),
         # Dynamo knows kernels of the user's own where a device for them is at hand.
         mock.patch.object(torch.utils._triton, "has_triton", torch.utils._triton.has_triton_package),
         functorch_config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=True),
