@@ -84,6 +84,8 @@ class Draft:
     related: tuple[Related, ...]
     paths: dict[str, RootPath] = field(default_factory=dict)
     misuse: bool = False
+    # From each function on the way here: what has to hold, and which calls lead on.
+    inner: dict[FunctionDef, tuple[tuple[str, ...], tuple[Step, ...]]] = field(default_factory=dict)
 
 
 class _Run:
@@ -188,13 +190,16 @@ class _Run:
             site = replace(site, target=both if both is not UNKNOWN else old[1].target)
         self.sites[node] = (frame, site, callee, args, keywords)
 
-    def again(self, found: set[Any], frame: Frame, node: ast.AST) -> None:
+    def again(self, found: set[Any], frame: Frame, node: ast.AST, callee: FunctionDef) -> None:
+        outer = set(self._conditions(frame))
         for key in found:
             draft = self.drafts[key]
+            conditions, steps = draft.inner.get(callee, ((), ()))
+            draft.conditions = tuple(c for c in draft.conditions if c in outer or c in conditions)
             name = self.entry.name if self.entry is not None else ""
             old = draft.paths.get(name)
             if old is None or (self.entry is not None and self.entry.dynamo.fullgraph and not old.fullgraph):
-                self._add_path(draft, [*self._steps(frame), self._step(frame, node)])
+                self._add_path(draft, [*self._steps(frame), self._step(frame, node), *steps])
 
     # What rules call -----------------------------------------------------------------------------------------------
 
@@ -219,7 +224,7 @@ class _Run:
         if frame.doubtful:
             sure = Confidence.possible
         draft = self.drafts.get(key)
-        conditions = tuple(self._conditions(frame))
+        conditions = self._conditions(frame)
         if draft is None:
             claim = rule.claim() if gb_types is None else Claim("dynamo", tuple(gb_types), when or rule.when)
             if claim is not None and when is not None:
@@ -229,6 +234,7 @@ class _Run:
         else:
             draft.confidence = max(draft.confidence, sure)
             draft.conditions = tuple(c for c in draft.conditions if c in conditions)
+        draft.inner = {**dict(self._inner(frame)), **draft.inner}
         draft.misuse = event.kind == "compiled"
         if self.entry is not None and not draft.misuse:
             if self.entry.name not in draft.paths:
@@ -267,19 +273,26 @@ class _Run:
         if entry is not None:
             draft.paths[entry.name] = RootPath(entry.name, entry.kind, entry.dynamo.fullgraph, tuple(steps))
 
-    def _conditions(self, frame: Frame) -> Iterator[str]:
+    def _conditions(self, frame: Frame) -> tuple[str, ...]:
         """What has to hold for the code to run, as far as it was not worked out: outermost first."""
         at: Frame | None = frame
         held: list[tuple[ast.expr, bool]] = []
         while at is not None:
             held = at.conditions + held
             at = at.parent
-        seen = set()
-        for test, wanted in held:
-            text = describe(test, wanted)
-            if text and text not in seen:
-                seen.add(text)
-                yield text
+        return described(held)
+
+    def _inner(self, frame: Frame) -> Iterator[tuple[FunctionDef, tuple[tuple[str, ...], tuple[Step, ...]]]]:
+        """For each function on the way to a finding, the conditions and the calls from there on."""
+        at: Frame | None = frame
+        held: list[tuple[ast.expr, bool]] = []
+        steps: list[Step] = []
+        while at is not None and at.function is not None:
+            held = at.conditions + held
+            yield at.function, (described(held), tuple(reversed(steps)))
+            if at.parent is not None and at.call is not None:
+                steps.append(self._step(at.parent, at.call))
+            at = at.parent
 
     def _finding(self, key: Any, draft: Draft) -> Finding:
         paths = sorted(draft.paths.values(), key=lambda p: (-p.kind, not p.fullgraph, p.root))
@@ -420,6 +433,11 @@ def sure_of(event: Event) -> Confidence:
     if event.kind == "call" and event.receiver is None:
         about += [a for a in event.args if a.is_tensor][:1]
     return min((v.sure for v in about), default=Confidence.certain)
+
+
+def described(held: list[tuple[ast.expr, bool]]) -> tuple[str, ...]:
+    """Conditions in words, each once."""
+    return tuple(dict.fromkeys(text for test, wanted in held if (text := describe(test, wanted))))
 
 
 def describe(test: ast.expr, wanted: bool) -> str:

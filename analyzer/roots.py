@@ -49,10 +49,12 @@ class Entry:
 def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str, int, int], None]) -> tuple[list[Entry], list[Root]]:
     """The entries to walk in order, explicit roots first, and all roots as `tlint roots` lists them."""
     captured = captures(m)
-    entries: dict[tuple[str, Dynamo], Entry] = {}
+    entries: dict[tuple[str, Dynamo, Value], Entry] = {}
     roots: list[Root] = []
     drive(m, progress)
     for node, (frame, site, callee, _args, keywords) in run.sites.items():
+        if dict(keywords).get("disable") == Const(True):
+            continue  # nothing is compiled
         how = {"method": "`.compile()`", "export": "`torch.export`"}.get(site.form, "`torch.compile`")
         dynamo = in_force(captured, dict(keywords), site.form)
         made = list(entries_of(m, site.target, frame.module, RootKind.explicit, dynamo))
@@ -60,14 +62,13 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
         shown = run.shown(frame.module.path)
         at = (shown, getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
         for entry in made:
-            entries.setdefault((entry.name, dynamo), entry)
+            entries.setdefault((entry.name, dynamo, entry.value), entry)
             roots.append(Root(entry.name, RootKind.explicit, dynamo.fullgraph, *at, how))
         if not made:
             roots.append(Root(ast.unparse(node)[:60], RootKind.explicit, dynamo.fullgraph, *at, how, resolved))
     for how, entry in asked(m, settings, captured):
-        key = (entry.name, entry.dynamo)
-        if key not in entries:
-            entries[key] = entry
+        if not any(e.name == entry.name and e.dynamo == entry.dynamo for e in entries.values()):
+            entries[entry.name, entry.dynamo, entry.value] = entry
             at = run.shown(entry.module.path), *place(entry.value)
             roots.append(Root(entry.name, RootKind.named, False, *at, how))
     if settings.roots != "explicit":
@@ -79,11 +80,12 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
                     assumed.append((module, cls))
                 held |= constructed(cls)
         assumed.sort(key=lambda pair: pair[1].name in held)  # what nothing else holds comes first
+        names = {entry.name for entry in entries.values()}
         for module, cls in assumed:
             name = f"{module.name}:{cls.qualname}"
             entry = Entry(name, kind, Instance(Class(cls), None), module, Dynamo(*captured))
-            if not any(e.name == name for e in entries.values()):
-                entries[name, entry.dynamo] = entry
+            if name not in names:
+                entries[name, entry.dynamo, entry.value] = entry
                 roots.append(Root(name, kind, False, run.shown(module.path), cls.node.lineno, cls.node.col_offset + 1, "nn.Module.forward"))
     return list(entries.values()), roots
 

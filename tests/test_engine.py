@@ -196,6 +196,11 @@ CONDITIONS = {
     "if within an expression": ("y = x.item() if flag else 3", ("flag",)),
     "a comprehension": ("y = [x.item() for i in range(n) if flag]", ("flag",)),
     "of the call": ("if flag:\n    self.part(x)", ("flag",)),
+    "on one way only, which comes first": ("if flag:\n    self.part(x)\nself.part(x)", ()),
+    "its own, and those of one way": (
+        "if flag:\n    self.inner(x, n)\nself.inner(x, n)",
+        ("n > 3",),
+    ),
     "on one way only": ("self.part(x)\nif flag:\n    self.part(x)", ()),
     "folded": ("if torch.compiler.is_compiling():\n    y = x.item()", ()),
     "left early": ("if flag:\n    return x\ny = x.item()", ("not flag",)),
@@ -213,6 +218,10 @@ import torch
 class Net(torch.nn.Module):
     def part(self, x):
         return x.item()
+
+    def inner(self, x, n):
+        if n > 3:
+            return self.part(x)
 
     def forward(self, x, mask=None, n: int = 3, flag: bool = False):
 {textwrap.indent(body, " " * 8)}
@@ -263,6 +272,28 @@ def test_the_ways_from_roots(tmp_path: Path) -> None:
     assert [(f.path, f.line, f.column, f.function) for f in ways["train:step"].via] == [("train.py", 8, 12, "step")]
     assert [(p.kind, p.fullgraph) for p in finding.paths] == [(RootKind.explicit, True), (RootKind.explicit, False)]
     assert finding.severity is Severity.error
+
+
+def test_a_way_through_what_was_walked_before_is_whole(tmp_path: Path) -> None:
+    text = """
+import torch
+
+def outer(x):
+    return inner(x)
+
+def inner(x):
+    return x.max().item()
+
+@torch.compile
+def first(x):
+    return outer(x)
+
+@torch.compile
+def second(x):
+    return outer(x)
+"""
+    ways = {p.root: [(f.line, f.function) for f in p.via] for p in only(tmp_path, text).paths}
+    assert ways == {"main:first": [(11, "first"), (4, "outer")], "main:second": [(15, "second"), (4, "outer")]}
 
 
 def test_many_ways_are_counted_and_few_are_kept(tmp_path: Path) -> None:

@@ -352,6 +352,30 @@ def test_what_cannot_be_worked_out(name: str, tmp_path: Path) -> None:
     assert [r.resolved for r in analysis.roots] == [resolved]
 
 
+def test_models_made_with_other_arguments_are_roots_of_their_own(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, x):
+        if self.kind == "a":
+            return x / x.max().item()  # expect: TL101
+        if self.kind == "c":
+            print("never")
+        return x - x.min().item()  # expect: TL101
+
+a = torch.compile(Net("a"))
+b = torch.compile(Net("b"))
+""",
+    )
+
+
 NOT_COMPILED = """
 import re
 import torch
@@ -367,6 +391,7 @@ pattern = re.compile("x")
 code = compile("1", "x", "eval")
 Compiler().compile(scale)
 torch.compiler.reset()
+same = torch.compile(scale, disable=True)
 """
 
 

@@ -98,7 +98,7 @@ def test_unreached() -> None:
     for executed in (wider, left):  # `f(a and b.item())` was called, and `a` was evaluated
         found = verdict(FINDING, observed(executed=[executed]))
         assert (found.status, found.targets) == (Status.unreached, ("t1",))
-        assert "line 4 ran" in found.reason
+        assert "line 4 was traced" in found.reason
     assert "did not come here" in verdict(FINDING, observed(executed=[Span(9, 1, 9, 2)])).reason
 
 

@@ -617,16 +617,16 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     if f.depth >= DEPTH:
         return UNKNOWN
     # The budget is one closure's and one class's: a decorator, its wrapper and an inherited method are many functions.
-    owner = callee.receiver.cls if isinstance(callee.receiver, Instance) else None
-    functions = tuple(v for v in bound.values() if isinstance(v, (Function, Partial, Class)))
-    kind = (definition, callee.closure, owner, functions, silent, f.dynamo, f.doubtful > 0)
-    key = (kind, tuple(bound.items()))
+    owner = callee.receiver.cls.definition if isinstance(callee.receiver, Instance) else None
+    passed = tuple(identity(v) for v in bound.values() if isinstance(v, (Function, Partial, Class)))
+    kind = (identity(callee), owner, passed, silent, f.dynamo, f.doubtful > 0)
+    key = (kind, callee.closure, tuple(bound.items()))
     result = m.results.get(key)
     if result is None:
         count = m.contexts.get(kind, 0)
         if count >= CONTEXTS:
             bound = {k: widen(v) for k, v in bound.items()}
-            key = (kind, tuple(bound.items()))
+            key = (kind, callee.closure, tuple(bound.items()))
             result = m.results.get(key)
             if result is None and count >= 2 * CONTEXTS:
                 key = (kind, "any")
@@ -636,7 +636,7 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
             m.running[-1].findings |= result.findings
         forget(m, f, result)
         if not silent and result.findings:
-            m.listener.again(result.findings, f, node)
+            m.listener.again(result.findings, f, node, definition)
         return result.value
     who = (definition, callee.receiver, callee.closure)
     deep = m.active.count(who)
@@ -682,6 +682,19 @@ def forget(m: Machine, f: Frame, result: Result) -> None:
             m.running[-1].stores |= result.stores
         for key in [k for k in f.env if "." in k and k.rpartition(".")[2] in result.stores]:
             del f.env[key]
+
+
+def identity(v: Value) -> object:
+    """Which function a callable is, with the functions that it captured, but not the data."""
+    match v:
+        case Function():
+            inside = tuple(identity(c) for _, c in v.closure if isinstance(c, (Function, Partial, Class)))
+            return (v.definition, inside) if inside else v.definition
+        case Partial():
+            return identity(v.function)
+        case Class():
+            return v.definition
+    return v
 
 
 def execute(m: Machine, frame: Frame, definition: FunctionDef) -> Value:

@@ -78,14 +78,14 @@ class Listener(Protocol):
 
     def event(self, kind: str, frame: Frame, node: ast.AST, **details: Any) -> None: ...
 
-    def again(self, findings: set[Any], frame: Frame, node: ast.AST) -> None: ...
+    def again(self, findings: set[Any], frame: Frame, node: ast.AST, callee: FunctionDef) -> None: ...
 
     def compiled(self, frame: Frame, node: ast.AST, site: Site, callee: Value, args: Any, keywords: Any) -> None: ...
 
 
 # Bounds. Beyond `CONTEXTS` sets of arguments a function is interpreted once more, with its arguments widened; beyond
 # `DEPTH` calls nothing is followed. Of 73 break sites in real models the deepest lay 9 calls below its root.
-CONTEXTS = 12
+CONTEXTS = 8
 DEPTH = 40
 
 
