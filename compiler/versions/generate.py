@@ -206,8 +206,15 @@ def refined(stub: str, seen: Sequence[str]) -> str:
         return exact[0]
     if stub == "None" and seen:
         return "|".join(seen)
-    # A stub's tuple[Tensor,...] is any tuple that was seen.
-    return next((s for s in seen if stub.startswith("tuple") and s.startswith("tuple")), stub)
+    sequences = [s for s in seen if stub.startswith(("tuple", "list")) and s.startswith(("tuple", "list"))]
+    return unbounded(sequences[0]) if sequences and stub.endswith((",...]", "list[Tensor]")) else (*sequences, stub)[0]
+
+
+def unbounded(returns: str) -> str:
+    """The samples of an operator that returns any number of tensors may all have returned five."""
+    kind, _, items = returns.partition("[")
+    members = set(re.findall(r"Tensor(?:\[\w+\])?|int", items))
+    return f"tuple[{members.pop()},...]" if kind == "tuple" and len(members) == 1 else returns
 
 
 def add_types(row: Json, stub: Json, seen: list[str]) -> None:
@@ -281,8 +288,8 @@ def callables(mined: Json, results: list[Json]) -> tuple[dict[str, Json], list[s
     for name, stub in types.items():
         if not rows.setdefault(name, {}).get("returns"):
             add_stub(rows[name], stub)
-    for name, told in RETURNS.items():
-        rows[name] |= told
+    for name in RETURNS.keys() & rows.keys():
+        rows[name] |= RETURNS[name]
     for name, row in rows.items():
         if "returns" in row:
             row["returns"] = public(row["returns"], name, mined["aliases"])

@@ -760,7 +760,6 @@ PROBES: dict[str, dict[str, Statement]] = {
         "builtins.chr": "chr(65)",
         "builtins.ord": 'ord("a")',
         **{f"math.{name}": f"math.{name}(s)" for name in ("degrees", "radians", "erf")},
-        "torch.Tensor.__eq__": "x == x",
         "torch.Tensor.__getitem__": "x[0]",
     },
     "numpy": {
@@ -961,6 +960,26 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.vmap": "torch.vmap(torch.sin)(torch.ones(3))",
         "torch.utils._pytree.tree_map": ("import torch.utils._pytree as P", "P.tree_map(torch.sin, [x])"),
         "torch.Tensor.type": "x.type()",
+        **{f"torch.Tensor.__{name}__": f"x.__{name}__(x)" for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+        **{
+            f"torch.Tensor.__{name}__": f"x.__{name}__(x)"
+            for name in (
+                "add",
+                "radd",
+                "sub",
+                "rsub",
+                "mul",
+                "rmul",
+                "truediv",
+                "rtruediv",
+                "floordiv",
+                "mod",
+                "pow",
+                "matmul",
+            )
+        },
+        **{f"torch.Tensor.__{name}__": f"(x > 0).__{name}__(x > 0)" for name in ("and", "or", "xor")},
+        **{f"torch.Tensor.__{name}__": f"x.__{name}__()" for name in ("abs", "neg")},
         "torch.Tensor.to": 'x.to("cpu")',
         "torch.Tensor.cpu": "x.cpu()",
         "torch.Tensor.size": "x.size()",
@@ -1194,6 +1213,8 @@ CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
 
 # Return types that follow from an argument other than the first tensor, which no call of ours can tell.
 RETURNS: dict[str, dict[str, str | dict[str, str]]] = {
+    **{f"builtins.str.{name}": {"returns": "str"} for name in ("format", "__mod__")},
+    **{f"torch.Tensor.__{name}__": {"returns": "str"} for name in ("format", "repr", "str")},
     "torch.where": {"returns": "tuple[Tensor[int],...]", "returns_with": {"other": "Tensor"}},
     **{f"torch.{name}": {"returns": "Tensor[same]"} for name in ("tensor", "as_tensor", "asarray", "from_numpy")},
     **{f"torch.{name}": {"returns": "Tensor"} for name in ("full", "scalar_tensor", "nn.functional.embedding")},
