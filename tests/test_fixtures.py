@@ -1,0 +1,85 @@
+"""Every line of a fixture says what must be found on it: statically for each torch, and by the compiler itself.
+
+`# expect: TL101` has to be found, and confirmed if it makes a claim. `# ok: TL101` must stay silent, and not break.
+`# todo: TL101` breaks and is not found yet: once it is, the comment has to become an `expect`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tlint.analyzer import facts, pipeline
+from tlint.analyzer.config import Settings, VerifySettings
+from tlint.analyzer.model import Confidence, Finding, Report, Severity, Status
+
+FOLDER = Path(__file__).parent.parent / "fixtures"
+FIXTURES = sorted([*FOLDER.glob("rules/*.py"), *FOLDER.glob("seed/*.py")])
+TARGETS = [path for path in FIXTURES if "def tlint_inputs" in path.read_text(encoding="utf-8")]
+PYTHONS = os.environ.get("TLINT_TEST_PYTHONS", sys.executable).split(os.pathsep)
+COMMENT = re.compile(r"# (expect|ok|todo): (TL\d+(?:, TL\d+)*)")
+
+Place = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Comments:
+    """The comments of a fixture, as (line, code)."""
+
+    expect: set[Place] = field(default_factory=set)
+    ok: set[Place] = field(default_factory=set)
+    todo: set[Place] = field(default_factory=set)
+
+
+def comments(path: Path) -> Comments:
+    found = Comments()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for what, codes in COMMENT.findall(line):
+            getattr(found, what).update((number, code) for code in codes.split(", "))
+    return found
+
+
+def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Report:
+    """tlint on a copy of the fixture that is a project of its own."""
+    copy = Path(shutil.copy(path, folder))
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    return pipeline.run([copy], settings, folder)
+
+
+def places(findings: list[Finding]) -> set[Place]:
+    return {(finding.span.line, finding.code) for finding in findings}
+
+
+@pytest.mark.parametrize("torch", facts.versions())
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_static(path: Path, torch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = comments(path)
+    report = run(path, tmp_path, monkeypatch, Settings(target_torch=(torch,)))
+    found = [f for f in report.findings if f.confidence >= Confidence.likely and f.state == "active"]
+    expected = {place for place in said.expect if place[1] != "TL199"}  # only the compiler sees it
+    assert expected - places(found) == set(), "not found"
+    assert places([f for f in found if f.severity >= Severity.warning]) - expected == set(), "false alarms"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("path", TARGETS, ids=lambda path: path.stem)
+def test_verified(path: Path, python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = comments(path)
+    settings = Settings(python=python, verify=True, verify_settings=VerifySettings(gpus=(), timeout=300))
+    report = run(path, tmp_path, monkeypatch, settings)
+    assert not [(t.name, t.phase, t.detail) for t in report.targets if t.status in ("error", "timeout", "skipped")]
+
+    verdicts = {(f.span.line, f.code): f.verdict for f in report.findings if f.claim is not None}
+    wrong = {place: verdict for place, verdict in verdicts.items() if verdict.status is not Status.confirmed}
+    assert wrong == {}
+    broken = {seen.line for target in report.targets for seen in target.breaks if not seen.intended}
+    assert {line for line, _ in said.ok} & broken == set(), "these lines break"
+    unpredicted = {line for line, code in places(list(report.findings)) if code == "TL199"}
+    assert unpredicted == {line for line, code in said.expect if code == "TL199"} | {line for line, _ in said.todo}
