@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import Const, Mapping, Sequence, Tensor, Value, members
+from tlint.analyzer.interp.values import Const, Function, Mapping, Sequence, Tensor, Value, members
 from tlint.rules.base import Event, Fact
 
 # Where a tensor comes from that enters the graph, rather than being computed in it.
@@ -46,7 +46,15 @@ def given(event: Event) -> list[Value]:
 def breaking(event: Event, kind: str) -> Fact | None:
     """The callee's row in the facts, where it is of this kind and breaks when called as it is here."""
     fact = event.fact
-    return fact if fact is not None and fact.kind == kind and fact.gb_type and concerns(event, fact.only) else None
+    breaks = fact is not None and fact.kind == kind and fact.gb_type and concerns(event, fact.only)
+    return fact if breaks and not captured(event, fact) else None
+
+
+def captured(event: Event, fact: Fact) -> bool:
+    """Whether the compiler's settings keep in the graph what breaks by default."""
+    shapes = fact.gb_type == "Dynamic shape operator"
+    captures = event.settings.capture_dynamic_output_shape_ops if shapes else event.settings.capture_scalar_outputs
+    return fact.when == "default" and captures
 
 
 def concerns(event: Event, only: str) -> bool:
@@ -65,6 +73,9 @@ def concerns(event: Event, only: str) -> bool:
             return isinstance(about, Tensor) and about.origin in OUTSIDE
         case ["storage-argument"]:
             return any(value.qualname.endswith("Storage") for value in given(event))
+        case ["closure"]:
+            functions = [value for value in given(event) if isinstance(value, Function)]
+            return any(tensors(*(captive for function in functions for _, captive in function.closure)))
         case ["arguments"]:
             return False  # some calls of it break, and which is not known
     return True

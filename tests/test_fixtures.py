@@ -22,7 +22,7 @@ from tlint.analyzer.model import Confidence, Finding, Report, Severity, Status
 FOLDER = Path(__file__).parent.parent / "fixtures"
 FIXTURES = sorted([*FOLDER.glob("rules/*.py"), *FOLDER.glob("seed/*.py")])
 TARGETS = [path for path in FIXTURES if "def tlint_inputs" in path.read_text(encoding="utf-8")]
-PYTHONS = os.environ.get("TLINT_TEST_PYTHONS", sys.executable).split(os.pathsep)
+PYTHONS = [sys.executable, *filter(None, os.environ.get("TLINT_TEST_PYTHONS", "").split(os.pathsep))]
 COMMENT = re.compile(r"# (expect|ok|todo): (TL\d+(?:, TL\d+)*)")
 
 Place = tuple[int, str]

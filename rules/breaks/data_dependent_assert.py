@@ -7,13 +7,9 @@ from typing import Any
 
 import libcst as cst
 
-from tlint.analyzer.interp.values import Function
 from tlint.rules.base import Event, Finding, Rule
-from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
-from tlint.rules.reading import callee, spelled, tensors
-
-CHECKS = ("torch._check", "torch._assert")
-CLOSURE = "Can't convert torch._check*() message closure"
+from tlint.rules.breaks.tensor_to_python import VALUE
+from tlint.rules.reading import breaking, callee, spelled, tensors
 
 
 class DataDependentAssert(Rule):
@@ -75,19 +71,13 @@ class DataDependentAssert(Rule):
             )
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if not event.callee.qualname.startswith(CHECKS) or event.callee.qualname == "torch._assert_async":
-            return
-        condition, message = event.argument(0, "cond"), event.argument(1, "message")
-        if condition is not None and condition.is_tensor:
-            captured = event.callee.qualname == "torch._check_tensor_all"
-            if not (captured and event.settings.capture_scalar_outputs):
-                yield event.finding(
-                    f"`{callee(event)}` reads the value of a tensor",
-                    gb_types=(ITEM, VALUE, "Observed exception", CLOSURE),
-                    when="default" if captured else "always",
-                )
-        elif isinstance(message, Function) and any(tensors(*(value for _, value in message.closure))):
-            yield event.finding(f"the message of `{callee(event)}` is built from a tensor", gb_types=(CLOSURE,))
+        fact = breaking(event, "data-dependent-assert")
+        if fact and fact.only == "closure":
+            yield event.finding(f"the message of `{callee(event)}` is built from a tensor", gb_types=(fact.gb_type,))
+        elif fact and any(tensors(*event.args)):
+            yield event.finding(
+                f"`{callee(event)}` reads the value of a tensor", gb_types=(fact.gb_type, VALUE), when=fact.when
+            )
 
 
 def has_constant_message(statement: Any) -> bool:

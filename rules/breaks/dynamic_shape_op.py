@@ -60,8 +60,7 @@ class DynamicShapeOp(Rule):
     when = "default"
 
     def call(self, event: Event) -> Iterator[Finding]:
-        fact = breaking(event, "dynamic-shape")
-        if fact and not (fact.when == "default" and event.settings.capture_dynamic_output_shape_ops):
+        if fact := breaking(event, "dynamic-shape"):
             yield event.finding(
                 f"`{callee(event)}` has an output whose size depends on the data",
                 gb_types=(fact.gb_type,),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import VALUE
-from tlint.rules.reading import breaking, callee, spelled
+from tlint.rules.reading import breaking, callee, given, spelled, tensors
 
 BUILTIN, REPR = "Failed to trace builtin operator", "repr() on tensor"
 
@@ -63,5 +63,5 @@ class TensorFormatting(Rule):
             yield event.finding(f"the values of the tensor `{spelled(event.node)}` are formatted as text")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if breaking(event, "format"):
-            yield event.finding(f"`{callee(event)}` formats a tensor's values as text", gb_types=(BUILTIN, REPR))
+        if breaking(event, "format") and any(tensors(*given(event))):
+            yield event.finding(f"`{callee(event)}` formats a tensor's values as text")

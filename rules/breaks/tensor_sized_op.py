@@ -13,7 +13,7 @@ from tlint.rules.reading import breaking, callee, tensors
 ONE_HOT = "torch.nn.functional.one_hot"
 # Functions that make a tensor out of sizes alone. All others take the tensor that they work on first.
 MAKING = re.compile(
-    r"torch\.(arange|empty|eye|full|ha\w+_window|ones|rand|randint|randn|randperm|range|tri[lu]_indices|zeros|Size)"
+    r"builtins\.range|torch\.(arange|empty|eye|full|ha\w+_window|ones|rand|randint|randn|randperm|range|tri[lu]_indices|zeros|Size)"
 )
 # Arguments that are values of the result and no sizes, by position.
 VALUES = {
@@ -69,33 +69,25 @@ class TensorSizedOp(Rule):
 
     code, name = "TL107", "tensor-sized-op"
     remedy = "pass the size as an int (output_size=, num_classes=), known before the compiled function is called"
-    gb_types = (VALUE, "Dynamic shape operator")
+    gb_types = (VALUE, ITEM, "Dynamic shape operator")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        name = event.callee.qualname
-        if event.fact is None or event.fact.kind != "tensor-sized":
-            return
-        if name == "builtins.range":
-            if any(tensors(*event.args)):
-                yield event.finding("the length of `range()` is a tensor", gb_types=(event.fact.gb_type, ITEM, VALUE))
-        elif name == ONE_HOT:
+        name, fact = event.callee.qualname, event.fact
+        if name == ONE_HOT:
             classes = event.argument(1, "num_classes")
             if classes is None or (isinstance(classes, Const) and classes.value == -1):
                 yield event.finding(
                     "`one_hot()` without `num_classes` looks for the largest index in the data",
-                    gb_types=(event.fact.gb_type,),
+                    gb_types=(fact.gb_type,),
                 )
-        elif name.endswith(".repeat_interleave"):
-            counts = event.argument(0 if event.receiver is not None else 1, "repeats")
-            captured = event.settings.capture_dynamic_output_shape_ops
-            if any(tensors(counts)) and breaking(event, "tensor-sized") and not captured:
-                yield event.finding(
-                    f"`{callee(event)}` with a tensor of counts has an output whose size depends on the data",
-                    gb_types=(event.fact.gb_type,),
-                    when=event.fact.when,
-                )
-        elif any(tensors(*sizes(event))):
-            yield event.finding(f"a size given to `{callee(event)}` is a tensor")
+        elif (fact := breaking(event, "tensor-sized")) and any(tensors(*sizes(event))):
+            if name == "builtins.range":
+                what = "the length of `range()` is a tensor"
+            elif name.endswith(".repeat_interleave"):
+                what = f"`{callee(event)}` with a tensor of counts has an output whose size depends on the data"
+            else:
+                what = f"a size given to `{callee(event)}` is a tensor"
+            yield event.finding(what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when)
 
 
 def sizes(event: Event) -> list[object]:

@@ -80,8 +80,6 @@ class TensorToPython(Rule):
                 f"`{callee(event)}` needs a number, and gets a tensor", gb_types=(VALUE,), when="always"
             )
         elif event.callee.qualname not in ELSEWHERE and (fact := breaking(event, "tensor-to-python")):
-            if fact.when == "default" and event.settings.capture_scalar_outputs:
-                return
             yield event.finding(
                 f"`{callee(event)}` reads a tensor's value into Python", gb_types=(fact.gb_type, VALUE), when=fact.when
             )
