@@ -150,10 +150,10 @@ def _why_unreached(finding: Finding, target: Target, executed: Sequence[Span]) -
     line = finding.span.line
     lost = next((seen for seen in target.breaks if seen.frame_lost and seen.path == finding.path), None)
     if any(one.line <= line <= one.end_line for one in executed):
-        return f"{target.name}: line {line} ran, this expression did not"
+        return f"{target.name}: line {line} was traced, this expression was not"
     if lost is not None:
-        return f"{target.name}: did not come here; a whole frame fell back to eager at line {lost.line}"
-    return f"{target.name}: did not come here"
+        return f"{target.name}: Dynamo did not come here: a whole frame fell back to eager at line {lost.line}"
+    return f"{target.name}: Dynamo did not come here"
 
 
 def _first_line(seen: Break) -> str:
@@ -179,7 +179,7 @@ class _Sighting:
 
 
 def _unclaimed(runs: Sequence[_Run]) -> dict[tuple[object, ...], list[_Sighting]]:
-    """By place, however many targets came there. Intended breaks need no finding, unless the user asked for one graph."""
+    """By place, however many targets came there. Intended breaks need a finding only where one graph was asked for."""
     places: dict[tuple[object, ...], list[_Sighting]] = collections.defaultdict(list)
     for run in runs:
         if run.observation.target.phase == "eager":  # it raises as plain Python, and Dynamo breaks there

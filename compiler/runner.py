@@ -1,7 +1,7 @@
 """Runs targets under the user's Python, each in a process group with limits of time and memory.
 
-A worker (`worker/main.py`) imports torch once and forks a process per target. It answers with JSON lines on a descriptor
-of its own; what targets print is drained, and its end kept for the details of a crash.
+A worker (`worker/main.py`) imports torch once and forks a process per target. It answers with JSON lines on a
+descriptor of its own; what targets print is drained, and its end kept for the details of a crash.
 """
 
 from __future__ import annotations
@@ -163,9 +163,7 @@ class Worker:
             if time.monotonic() > deadline:
                 raise WorkerError(f"{self.python} did not import torch within {START:g} s")
 
-    def attend(
-        self, request: Request, settings: Limits, gpus: list[dict[str, Any]], account: Account
-    ) -> None:
+    def attend(self, request: Request, settings: Limits, gpus: list[dict[str, Any]], account: Account) -> None:
         """Send the request and follow it to its end, or end it at a limit."""
         self.tail = b""
         message = {**dataclasses.asdict(request), "gpus": gpus}

@@ -170,8 +170,11 @@ def _definitions(path: Path) -> dict[str, ast.AST]:
 
 def _assigned(path: Path) -> Iterator[str]:
     for node in _tree(path).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        yield from (target.id for target in targets if isinstance(target, ast.Name))
+        match node:
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
 
 
 def _spellings(qualname: str) -> set[str]:

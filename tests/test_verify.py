@@ -19,12 +19,12 @@ PYTHONS = [sys.executable, *filter(None, os.environ.get("TLINT_TEST_PYTHONS", ""
 
 FILES = {
     "pkg/__init__.py": "",
-    "pkg/helpers.py": '''
+    "pkg/helpers.py": """
         def report(x):
             print("moyenne é", x.mean().item())
             return x
-    ''',
-    "pkg/model.py": '''
+    """,
+    "pkg/model.py": """
         import torch
         from torch import nn
         from .helpers import report
@@ -65,8 +65,8 @@ FILES = {
 
         def get_inputs():
             return (torch.randn(2, 4),)
-    ''',
-    "plain.py": '''
+    """,
+    "plain.py": """
         import torch
         from torch import nn
 
@@ -155,14 +155,15 @@ FILES = {
         def tlint_inputs():
             x = torch.rand(2, 4)
             instance(x.abs()).sum().backward()
-            names = "é loop generator intended short_circuit condition compiled Module Decorated instance in_place wrapped"
+            functions = "é loop generator intended short_circuit condition compiled accelerated"
+            modules = "Module Decorated instance in_place wrapped"
             return {
-                **{name: (x,) for name in [*names.split(), "accelerated"]},
+                **{name: (x,) for name in f"{functions} {modules}".split()},
                 "optimizer_step": (),
                 "once": ((x,), {"seen": []}),
             }
-    ''',
-    "synthetic.py": '''
+    """,
+    "synthetic.py": """
         from torch import nn
 
 
@@ -178,7 +179,7 @@ FILES = {
         class Unbuildable(nn.Module):
             def __init__(self, config):
                 super().__init__()
-    ''',
+    """,
 }
 
 TARGETS = [
@@ -188,8 +189,8 @@ TARGETS = [
     "pkg/model.py:Trainer.step",
     *(
         f"plain.py:{name}"
-        for name in "é loop generator intended short_circuit condition compiled Module.forward Decorated instance in_place "
-        "wrapped optimizer_step accelerated once".split()
+        for name in "é loop generator intended short_circuit condition compiled accelerated once optimizer_step "
+        "Module.forward Decorated instance in_place wrapped".split()
     ),
     "synthetic.py:Wide",
     "synthetic.py:Unbuildable",
@@ -217,7 +218,7 @@ def run(root: Path, names: list[str], python: str, **limits: object) -> dict[str
     assert not errors
     settings = replace(VerifySettings(), **limits)
     observations = runner.run(requests, settings, python, root)
-    return {name: observation for name, observation in zip(names, observations, strict=True)}
+    return dict(zip(names, observations, strict=True))
 
 
 @pytest.fixture(scope="module", params=PYTHONS)
@@ -332,9 +333,7 @@ def test_inputs_are_made_up_where_none_are_declared(seen: dict[str, Observation]
     assert "'config'" in unbuildable.detail and "get_init_inputs()" in unbuildable.detail
 
 
-def test_a_disable_tried_is_what_the_decorator_does(
-    seen: dict[str, Observation], python: str, tmp_path: Path
-) -> None:
+def test_a_disable_tried_is_what_the_decorator_does(seen: dict[str, Observation], python: str, tmp_path: Path) -> None:
     (trial,) = seen["pkg/model.py:Net"].trials
     assert trial["function"] == "report"
     assert len(trial["breaks"]) == trial["before"]["breaks"] == 2

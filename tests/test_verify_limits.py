@@ -13,7 +13,7 @@ from tlint.compiler import judge, runner, targets
 
 pytest.importorskip("torch")
 
-BAD = '''
+BAD = """
 import ctypes, os, sys, time
 import torch
 
@@ -64,7 +64,7 @@ def kills_the_worker(x):
     with open(f"/proc/{os.getppid()}/stat") as file:
         os.kill(int(file.read().rpartition(")")[2].split()[1]), 9)
     time.sleep(1000)
-'''
+"""
 
 EXPECTED = {
     "raises": ("error", "eager", "ValueError: no"),
@@ -126,7 +126,9 @@ def test_failing_imports(tmp_path: Path) -> None:
 
 
 def test_file_named_like_a_module_of_the_standard_library(tmp_path: Path) -> None:
-    (tmp_path / "types.py").write_text("def f(x):\n    return x + 1\ndef get_inputs():\n    import torch\n    return torch.ones(2),\n")
+    (tmp_path / "types.py").write_text(
+        "import torch\ndef f(x): return x + 1\ndef get_inputs(): return (torch.ones(2),)\n"
+    )
     assert verify(tmp_path, ["types.py:f"])["types.py:f"].status == "fullgraph"
 
 
@@ -145,5 +147,5 @@ def test_interpreter_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_unknown_gpu() -> None:
-    with pytest.raises(TlintError, match="unknown GPU 'h1000'.*h100"):
+    with pytest.raises(TlintError, match=r"unknown GPU 'h1000'.*h100"):
         runner.described(["h1000"])

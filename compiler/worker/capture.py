@@ -20,7 +20,6 @@ TORCH = os.path.dirname(torch.__file__) + os.sep
 COMPILER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # the worker and its adapters
 FROZEN = "<frozen "
 INTERNAL_FILES = (TORCH, COMPILER, FROZEN)
-SKIPPED = "frame skipped"
 INTERNAL = "InternalTorchDynamoError"
 CASCADE = "\n\n*** While handling this graph break, another graph break occurred: ***"
 
@@ -86,20 +85,21 @@ class Watcher:
         self.add(error, at, reason.startswith("Failed to handle graph break gracefully"))
 
     def converted(self, code: types.CodeType, error: BaseException | None) -> None:
-        """Dynamo logs neither its internal errors nor what it refuses before it traces, such as a generator."""
+        """Dynamo logs neither its internal errors nor what it refuses before it traces, such as a generator.
+
+        A frame of torch's own that is refused was called by code that is already eager.
+        """
         if error is None:
             self.frames += 1
         elif isinstance(error, self.adapter.BREAKS):
             if error.logged and self.newest is not None:
                 self.newest.frame_lost = True
-            elif not error.logged:
+            elif not error.logged and not code.co_filename.startswith(TORCH):
                 self.add(error, self.adapter.origin(self.current, error), True, code)
         elif type(error).__name__ == INTERNAL:
             self.add(error, self.current, True, code)
 
-    def add(
-        self, error: BaseException, translator: Any, frame_lost: bool, code: types.CodeType | None = None
-    ) -> None:
+    def add(self, error: BaseException, translator: Any, frame_lost: bool, code: types.CodeType | None = None) -> None:
         message = getattr(error, "msg", None) or str(error)
         kind = getattr(error, "gb_type", None) or type(error).__name__
         if kind == self.adapter.IN_LOOP:  # it replaces the break that it was caused by

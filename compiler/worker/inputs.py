@@ -91,21 +91,16 @@ def suggested(target: Any) -> Iterator[tuple[Callable[[], Arguments], list[str]]
     """Arguments that may fit, best first, each with what it assumes."""
     called = target.forward if isinstance(target, torch.nn.Module) else target
     parameters = required(called)
+    simple = {p.name: SIMPLE[annotation(p)] for p in parameters if annotation(p) in SIMPLE}
     for shape, dtype in shapes(target):
-        values = {
-            p.name: SIMPLE[annotation(p)] if annotation(p) in SIMPLE else (shape, dtype) for p in parameters
-        }  # without an annotation: a tensor
-        assumed = [
-            f"{name}: {tuple(value[0])} {str(value[1]).removeprefix('torch.')}" if isinstance(value, tuple) else f"{name}: {value!r}"
-            for name, value in values.items()
-        ]
 
-        def make(values: dict[str, Any] = values) -> Arguments:
-            made = {name: tensor(*v) if isinstance(v, tuple) else v for name, v in values.items()}
+        def make(shape: tuple[int, ...] = shape, dtype: torch.dtype = dtype) -> Arguments:
+            made = {p.name: simple[p.name] if p.name in simple else tensor(shape, dtype) for p in parameters}
             positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
             return tuple(made.pop(name) for name in positional), made
 
-        yield make, assumed
+        described = f"{shape} {dtype}".replace("torch.", "")
+        yield make, [f"{p.name}: {simple.get(p.name, described)}" for p in parameters]
 
 
 def tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -2,8 +2,8 @@
 
     python main.py DESCRIPTOR      requests as JSON lines on standard input, events as JSON lines on DESCRIPTOR
 
-Events: `ready` (versions) or `fatal`, then for each request `started` (the process group), `phase`, `part` (what was found
-so far), `trial`, one of `done`, `failed` and `crashed`, and at last `ended` (the wait status). Standard library and torch only.
+Events: `ready` (versions) or `fatal`, then for each request `started` (the process group), `phase`, `part` (what was
+found so far), `trial`, one of `done`, `failed` and `crashed`, and at last `ended`. Standard library and torch only.
 """
 
 from __future__ import annotations

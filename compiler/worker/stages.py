@@ -1,7 +1,7 @@
 """The stages of a target: default mode really executed, trials of `disable`, the `fullgraph=True` gate with lowering.
 
-Each runs in a fork of the process that imported the target, so each starts from the same state, and a crash in one leaves
-what the others saw.
+Each runs in a fork of the process that imported the target, so each starts from the same state, and a crash in one
+leaves what the others saw.
 """
 
 from __future__ import annotations

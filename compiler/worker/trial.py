@@ -20,8 +20,8 @@ MOST = 8  # trials a target
 def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) -> list[dict[str, Any]]:
     """Functions to disable: for each break, the innermost of the project's on its stack.
 
-    Never the compiled root, which does nothing once it is disabled. Code objects are told by their place, since the trial
-    runs in another process.
+    Never the compiled root, which does nothing once it is disabled. Code objects are told by their place, since the
+    trial runs in another process.
     """
     # A resume function has a first line of its own, but says whom it resumes: names are compared without that prefix.
     steps = [step_of(code, 0, None) for code in watcher.codes.values() if not RESUME.match(code.co_name)]
@@ -88,9 +88,9 @@ def first_line(node: Any) -> int:
 def definition(code: types.CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The statement that defines a code object, whose `co_firstlineno` is the first decorator's line."""
     for node in ast.walk(tree_of(code.co_filename)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if (node.name, first_line(node)) == (code.co_name, code.co_firstlineno):
-                return node
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if function and (node.name, first_line(node)) == (code.co_name, code.co_firstlineno):
+            return node
     return None
 
 

@@ -30,7 +30,8 @@ IN_LOOP = "graph break in loop"
 
 def break_ids() -> dict[str, str]:
     """gb_type → GB id, from torch's own registry."""
-    registry = json.loads((pathlib.Path(torch._dynamo.__file__).parent / "graph_break_registry.json").read_text("utf-8"))
+    path = pathlib.Path(torch._dynamo.__file__).parent / "graph_break_registry.json"
+    registry = json.loads(path.read_text("utf-8"))
     return {entry["Gb_type"]: identifier for identifier, entries in registry.items() for entry in entries}
 
 
