@@ -107,6 +107,7 @@ class Worker:
         self.python, self.cwd = python, cwd
         self.process: subprocess.Popen[bytes] | None = None
         self.versions: dict[str, str] = {}
+        self.refusal = ""  # why no target can run under this interpreter
         self.tail = b""
 
     def verify(self, request: Request, settings: Limits, gpus: list[dict[str, Any]]) -> Observation:
@@ -121,6 +122,8 @@ class Worker:
         return account.observation(self.versions, time.monotonic() - begun)
 
     def start(self) -> None:
+        if self.refusal:
+            raise WorkerError(self.refusal)
         if self.process is not None:
             return
         read, write = os.pipe()
@@ -157,7 +160,8 @@ class Worker:
         while True:
             for event in self.listen():
                 if event["event"] == "fatal":
-                    raise WorkerError(event["detail"])
+                    self.refusal = event["detail"]
+                    raise WorkerError(self.refusal)
                 self.versions = {key: event[key] for key in ("torch", "triton", "python")}
                 return
             if time.monotonic() > deadline:

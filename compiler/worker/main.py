@@ -34,7 +34,11 @@ def serve(descriptor: int) -> None:
     except Exception as error:
         say.send("fatal", detail=f"cannot import torch under {sys.executable}: {channel.describe(error, ())}")
         return
-    stages, adapter = package("stages"), adapter_for(torch.__version__)
+    try:
+        stages, adapter = package("stages"), adapter_for(torch.__version__)
+    except (ImportError, AttributeError) as error:
+        say.send("fatal", detail=f"torch {torch.__version__} lacks what is needed to watch its compiler: {error}")
+        return
     stages.warm()
     torch.set_num_threads(1)  # OpenMP does not survive a fork once it has started threads
     say.send("ready", torch=torch.__version__, triton=triton_version(), python=platform.python_version())

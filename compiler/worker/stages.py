@@ -17,7 +17,7 @@ import torch
 import torch._dynamo
 
 from . import capture, inputs, load, lowering, trial
-from .channel import Channel, Failed, describe, guarded, isolated
+from .channel import Channel, Crashed, Failed, describe, guarded, isolated
 
 SEED = 0
 PHASES = ("aot", "inductor", "triton")  # after capture
@@ -50,7 +50,8 @@ def observe(request: dict[str, Any], adapter: Any, channel: Channel) -> None:
         isolated(channel, lambda: eager(target))
         raise Failed(default["failure"], phase="dynamo")
     for candidate in default["candidates"]:
-        isolated(channel, lambda: try_disable(target, candidate))
+        with contextlib.suppress(Failed, Crashed):  # what does not even run with it is no suggestion
+            isolated(channel, lambda: try_disable(target, candidate))
     train = default["differentiable"] if request["train"] is None else request["train"]
     isolated(channel, lambda: gate(target, train, request["gpus"]))
 
@@ -132,16 +133,12 @@ def default_mode(target: Target) -> dict[str, Any]:
         executed=capture.executed_of(watcher, target.project),
         stages={"dynamo": {"graphs": watcher.graphs, "ops": watcher.ops}},
     )
+    leaves = target.adapter.tree_leaves(result)
     return {
         "failure": failure,
-        "differentiable": requires_grad(result),
+        "differentiable": any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves),
         "candidates": [] if failure else trial.candidates(watcher, target.project, target.call),
     }
-
-
-def requires_grad(result: Any) -> bool:
-    leaves = torch.utils._pytree.tree_leaves(result)
-    return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
 
 def try_disable(target: Target, candidate: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from torch._dynamo.convert_frame import ConvertFrameAssert
 from torch._dynamo.eval_frame import OptimizedModule
 from torch._dynamo.exc import Unsupported, UserError, unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+from torch.utils._pytree import tree_leaves  # noqa: F401
 
 BREAKS = (Unsupported, UserError)
 DISABLED = "Skip inlining `torch.compiler.disable()`d function"
