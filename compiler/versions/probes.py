@@ -1120,7 +1120,6 @@ CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
             "triu": "x.triu(#)",
             "split_with_sizes": "torch.ones(2).new_ones(#).split_with_sizes([#])",
             "fill_": "x.clone().fill_(#)",
-            "resize_": "x.clone().resize_(#)",
         }.items()
     },
     "torch.nn.functional.pad": ("tensor-sized", "tensor-argument", "F.pad(x, (t, 0))", "F.pad(x, (n, 0))"),
