@@ -144,12 +144,10 @@ KINDS = {
 
 
 def environment(version: str, folder: pathlib.Path) -> str:
-    """A new environment with that torch."""
+    """A new environment with that torch, from where pip is set to look."""
     venv.create(folder, with_pip=True)
     python = str(folder / "bin" / "python")
-    wheels = ["--index-url", "https://download.pytorch.org/whl/cpu", "--extra-index-url", "https://pypi.org/simple"]
-    packages = [f"torch=={version}.*", "numpy", "expecttest"]
-    subprocess.run([python, "-m", "pip", "install", "-q", *wheels, *packages], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", f"torch=={version}.*", "numpy", "expecttest"], check=True)
     return python
 
 
