@@ -192,14 +192,19 @@ class _Run:
 
     def again(self, found: set[Any], frame: Frame, node: ast.AST, callee: FunctionDef) -> None:
         outer = set(self._conditions(frame))
+        above = dict(self._inner(frame))
+        call = self._step(frame, node)
         for key in found:
             draft = self.drafts[key]
             conditions, steps = draft.inner.get(callee, ((), ()))
+            for function in above.keys() - draft.inner.keys():
+                held, ways = above[function]
+                draft.inner[function] = (held + conditions, (*ways, call, *steps))
             draft.conditions = tuple(c for c in draft.conditions if c in outer or c in conditions)
             name = self.entry.name if self.entry is not None else ""
             old = draft.paths.get(name)
             if old is None or (self.entry is not None and self.entry.dynamo.fullgraph and not old.fullgraph):
-                self._add_path(draft, [*self._steps(frame), self._step(frame, node), *steps])
+                self._add_path(draft, [*self._steps(frame), call, *steps])
 
     # What rules call -----------------------------------------------------------------------------------------------
 

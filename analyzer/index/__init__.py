@@ -44,6 +44,7 @@ class Project:
         self.texts: dict[Path, str] = {}
         self._modules: dict[Path, ModuleDef | None] = {}
         self._packages: dict[Path, bool] = {}
+        self._starred: dict[Path, dict[str, Symbol]] = {}
         self._names: dict[str, list[Path]] = {}
         known = set(self.files)
         for path in self.files:
@@ -121,31 +122,36 @@ class Project:
         stored = {name for text in texts for name in STORES.findall(text)}
         return frozenset(stored.union(*(re.split(r"[, \t]+", names) for t in texts for names in GLOBALS.findall(t))))
 
-    def symbol(self, module: ModuleDef, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Symbol | None:
+    def symbol(self, module: ModuleDef, name: str) -> Symbol | None:
         """What a name at a module's level means, through `from … import *`."""
-        if name in module.symbols:
-            return module.symbols[name]
-        for star in module.stars:
-            if (star, name) in seen:
-                continue
-            source = self.find(star, module.path)
-            if source is not None and source is not module:
-                if not exports(source, name):
-                    continue
-                found = self.symbol(source, name, seen | {(star, name)})
-                if found is not None:
-                    return ImportOf(star, name)
-            elif source is None and not name.startswith("_"):
-                return ImportOf(star, name) if len(module.stars) == 1 else None
-        return None
+        found = module.symbols.get(name)
+        if found is None and module.stars:
+            found = self.starred(module).get(name)
+            if found is None and len(module.stars) == 1 and not name.startswith("_") and not self.is_project(module.stars[0]):
+                return ImportOf(module.stars[0], name)  # the only package that it can come from
+        return found
+
+    def starred(self, module: ModuleDef) -> dict[str, Symbol]:
+        """What a module's `from … import *` bring, by name; the last one wins."""
+        if module.path not in self._starred:
+            names: dict[str, Symbol] = {}
+            self._starred[module.path] = names  # modules that import each other meet this
+            for star in module.stars:
+                source = self.find(star, module.path)
+                if source is not None and source is not module:
+                    listed = exports(source)
+                    for name in (*self.starred(source), *source.symbols):
+                        if name in listed or (not listed and not name.startswith("_")):
+                            names[name] = ImportOf(star, name)
+        return self._starred[module.path]
 
 
-def exports(module: ModuleDef, name: str) -> bool:
-    """Whether `from module import *` brings the name: a private one has to be listed in `__all__`."""
+def exports(module: ModuleDef) -> frozenset[str]:
+    """The names in `__all__`; empty where the module has none."""
     listed = module.symbols.get("__all__")
-    return not name.startswith("_") or (
-        isinstance(listed, Assigned)
-        and any(isinstance(n, ast.Constant) and n.value == name for node, _ in listed.values for n in ast.walk(node))
+    values = listed.values if isinstance(listed, Assigned) else []
+    return frozenset(
+        n.value for node, _ in values for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
     )
 
 

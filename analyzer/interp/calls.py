@@ -148,6 +148,8 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
     """A method of a tensor, container, module or outside object."""
     receiver, name = callee.receiver, callee.name
     match receiver:
+        case Const(value=str() as text):
+            return library.text_method(text, name, args)
         case Sequence() | Mapping():
             return container_method(m, f, receiver, name, args, keywords, node)
         case Instance() if name == "compile" and objects.is_module(m, receiver.cls.definition):
@@ -579,10 +581,14 @@ def bind_arguments(m: Machine, f: Frame, definition: FunctionDef, args: Args, ke
 
 def missing(m: Machine, home: Frame, default: ast.expr | None, perhaps: Value | None) -> Value:
     """A parameter nobody named: its default, or what an unknown `*args` or `**kwargs` may have brought."""
-    value = expressions.evaluate(m, home, default) if default is not None else None
-    if perhaps is None:
-        return value if value is not None else UNKNOWN
-    return join(value, perhaps) if value is not None else perhaps
+    if default is not None:
+        value = expressions.evaluate(m, home, default)
+        return value if perhaps is None else join(value, UNKNOWN)
+    return UNKNOWN if perhaps is None else join(*(doubted(v) for v in members(perhaps)))
+
+
+def doubted(v: Value) -> Value:
+    return replace(v, certain=Confidence.possible) if isinstance(v, Tensor) else v
 
 
 def root_arguments(m: Machine, callee: Function, tensors: bool = True) -> dict[str, Value]:
@@ -618,7 +624,7 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         return UNKNOWN
     # The budget is one closure's and one class's: a decorator, its wrapper and an inherited method are many functions.
     owner = callee.receiver.cls.definition if isinstance(callee.receiver, Instance) else None
-    passed = tuple(identity(v) for v in bound.values() if isinstance(v, (Function, Partial, Class)))
+    passed = tuple(identity(v.cls if isinstance(v, Instance) else v) for v in bound.values() if isinstance(v, (Function, Partial, Class, Instance)))
     kind = (identity(callee), owner, passed, silent, f.dynamo, f.doubtful > 0)
     key = (kind, callee.closure, tuple(bound.items()))
     result = m.results.get(key)
@@ -715,6 +721,8 @@ def widen(v: Value) -> Value:
             return Tensor(v.kind, None, "op", v.certain, v.numpy, v.sized)
         case Instance(cls=cls):
             return Instance(cls, None)
+        case Sequence(type="tuple", items=tuple() as items) if len(items) <= 8:  # what `*args` hands on stays in place
+            return Sequence("tuple", tuple(widen(i) for i in items))
         case Sequence(items=tuple() as items) if items:
             return Sequence(v.type, None, join(*(widen(i) for i in items)))
         case Union():

@@ -452,17 +452,18 @@ def bind(m: Machine, f: Frame, target: ast.expr, value: Value) -> None:
 
 
 def unpack(m: Machine, f: Frame, node: ast.expr, targets: list[ast.expr], value: Value) -> None:
-    known = [v for v in members(value) if isinstance(v, Sequence) and v.items is not None]
-    starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
-    if known and len(known) == len(list(members(value))) and starred is None and all(len(v.items or ()) == len(targets) for v in known):
-        for i, target in enumerate(targets):
-            bind(m, f, target, join(*(v.items[i] for v in known if v.items is not None)))
-        return
+    """Each of the values that it can be gives its own parts."""
+    starred = any(isinstance(t, ast.Starred) for t in targets)
+    parts: list[tuple[Value, ...]] = []
     for v in members(value):
-        m.emit("iterate", f, node, value=v, construct="unpack")
-    element = library.iterated(m, f, value, node)
-    for target in targets:
-        bind(m, f, target, Sequence("list", None, element) if isinstance(target, ast.Starred) else element)
+        if isinstance(v, Sequence) and v.items is not None and not starred and len(v.items) == len(targets):
+            parts.append(v.items)
+        else:
+            m.emit("iterate", f, node, value=v, construct="unpack")
+            parts.append((library.iterated(m, f, v, node),) * len(targets))
+    for target, values in zip(targets, zip(*parts, strict=True), strict=True):
+        one = join(*values)
+        bind(m, f, target, Sequence("list", None, one) if isinstance(target, ast.Starred) else one)
 
 
 def store_item(m: Machine, f: Frame, target: ast.Subscript, value: Value) -> None:

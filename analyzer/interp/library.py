@@ -230,17 +230,21 @@ def element_of(m: Machine, v: Value) -> Value:
     for one in members(v):
         match one:
             case Sequence(items=tuple() as items):
-                results.append(join(*items) if items else UNKNOWN)
+                results += items  # an empty one adds nothing to the others
             case Sequence():
                 results.append(one.item)
+            case Mapping(items=tuple() as items, open=False):
+                results += [key for key, _ in items]
             case Mapping():
-                results.append(join(*(k for k, _ in one.items)) if one.items else one.key)
+                results.append(one.key)
             case Tensor():
                 results.append(indexed(one, Scalar("int")))
             case Const(value=str()) | Scalar(type="str"):
                 results.append(Scalar("str"))
             case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ParameterList"):
-                results.append(element_of(m, modules_in(one)))
+                inside = modules_in(one)
+                if inside != Sequence("list", ()):
+                    results.append(element_of(m, inside))
             case ExternalInstance(cls="torch.nn.ModuleDict" | "torch.nn.ParameterDict"):
                 results.append(Scalar("str"))
             case _:
@@ -430,8 +434,10 @@ def do_sequence(kind: str) -> Handler:
             return Sequence(kind, ())
         results: list[Value] = []
         for v in members(args[0]):
-            if isinstance(v, Sequence) and v.items is not None and kind != "set":
+            if isinstance(v, Sequence) and v.items is not None:
                 results.append(Sequence(kind, v.items))
+            elif isinstance(v, Mapping) and v.items is not None and not v.open:
+                results.append(Sequence(kind, tuple(k for k, _ in v.items)))
             else:
                 results.append(Sequence(kind, None, iterated(m, f, v, node)))
         return join(*results)
@@ -612,6 +618,43 @@ def do_functional_call(m: Machine, f: Frame, node: ast.AST, args: Args, keywords
     return calls.call_value(m, f, first(args), given, (), node)
 
 
+def do_signature(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    return ExternalInstance("inspect.Signature", args)
+
+
+def parameters_of(v: Value) -> Value:
+    """`inspect.signature(f).parameters`: by name, through `functools.wraps`."""
+    if not isinstance(v, Function):
+        return Mapping(None, Scalar("str"), UNKNOWN)
+    declared = v.definition.node.args
+    inner = next((c for _, c in v.closure if isinstance(c, Function)), None)
+    if declared.kwarg is not None and declared.vararg is not None and inner is not None:
+        return parameters_of(inner)
+    names = [p.arg for p in v.definition.parameters] + [p.arg for p in (declared.vararg, declared.kwarg) if p is not None]
+    return Mapping(tuple((Const(n), ExternalInstance("inspect.Parameter")) for n in names))
+
+
+# Methods of constant strings that decide which way a record's names go.
+TEXT_METHODS = frozenset(("startswith", "endswith", "removeprefix", "removesuffix", "lower", "upper", "strip", "replace", "split", "isdigit"))
+
+
+def text_method(text: str, name: str, args: Args) -> Value:
+    given = [plain(a) for a in args]
+    if name not in TEXT_METHODS or any(g is None for g in given):
+        return Scalar("bool") if name in ("startswith", "endswith", "isdigit") else Scalar("str")
+    result = getattr(text, name)(*given)
+    return Sequence("list", tuple(Const(r) for r in result)) if isinstance(result, list) else Const(result)
+
+
+def plain(v: Value) -> str | tuple[str, ...] | None:
+    match v:
+        case Const(value=str() as text):
+            return text
+        case Sequence(items=tuple() as items) if all(isinstance(i, Const) and isinstance(i.value, str) for i in items):
+            return tuple(i.value for i in items)  # type: ignore[attr-defined]
+    return None
+
+
 def do_cond(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     given = dict(keywords)
     operands = args[3] if len(args) > 3 else given.get("operands", Sequence("tuple", ()))
@@ -655,6 +698,7 @@ HANDLERS: dict[str, Handler] = {
     "builtins.setattr": do_setattr,
     "builtins.super": do_super,
     "builtins.type": do_type,
+    "inspect.signature": do_signature,
     "functools.partial": do_partial,
     "functools.wraps": do_wraps,
     "tlint.identity": do_same,

@@ -309,6 +309,8 @@ def external_attribute(m: Machine, v: ExternalInstance, name: str) -> Value:
             inside = library.modules_in(v)
             if isinstance(inside, Mapping) and not hasattr(dict, name):
                 return library.looked_up(inside, Const(name))
+    if cls == "inspect.Signature" and name == "parameters" and v.args:
+        return library.parameters_of(v.args[0])
     kind = m.facts.attributes.get(f"{cls}.{name}")
     return library.typed(kind, (), (), v) if kind else Bound(v, name)
 

@@ -11,6 +11,7 @@ from tlint.analyzer.interp.machine import Frame, Machine
 from tlint.analyzer.interp.values import (
     UNKNOWN,
     Class,
+    Const,
     ExternalInstance,
     Function,
     Instance,
@@ -172,8 +173,36 @@ def for_(m: Machine, f: Frame, node: ast.For | ast.AsyncFor) -> bool:
     iterable = expressions.evaluate(m, f, node.iter)
     for v in members(iterable):
         m.emit("iterate", f, node.iter, value=v, construct="for")
+    record = pairs_of(iterable)
+    if record is not None:
+        return unrolled(m, f, node, record)
     element = library.iterated(m, f, iterable, node.iter)
     return looping(m, f, node, lambda: expressions.bind(m, f, node.target, element))
+
+
+def pairs_of(iterable: Value) -> tuple[Value, ...] | None:
+    """The items of a record, such as `**kwargs`, where all names are known: each is then looked at by itself."""
+    if isinstance(iterable, Sequence) and iterable.type == "iterator" and iterable.items and len(iterable.items) <= 32:
+        if all(isinstance(p, Sequence) and p.items and isinstance(p.items[0], Const) for p in iterable.items):
+            return iterable.items
+    return None
+
+
+def unrolled(m: Machine, f: Frame, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> bool:
+    outer = f.exits
+    f.loops.append(node)
+    for item in items:
+        f.exits = []
+        expressions.bind(m, f, node.target, item)
+        ends = [f.env] if block(m, f, node.body) else []
+        if not ends and not f.exits:
+            break
+        f.env, *rest = [*ends, *f.exits]
+        for env in rest:
+            f.env = merged(f.env, env)
+    f.loops.pop()
+    f.exits = outer
+    return block(m, f, node.orelse) if node.orelse else True
 
 
 def while_(m: Machine, f: Frame, node: ast.While) -> bool:
