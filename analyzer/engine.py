@@ -36,6 +36,7 @@ from tlint.analyzer.project import Workspace
 from tlint.analyzer.roots import Entry, find_roots, walk
 from tlint.analyzer.source import SourceError
 from tlint.rules.base import EVENTS, Event, Rule, Site
+from tlint.rules.reading import sure, tensors
 
 Progress = Callable[[str, int, int], None]
 MOST_PATHS = 5  # kept of the ways to one finding; all are counted
@@ -436,7 +437,8 @@ def sure_of(event: Event) -> Confidence:
     if event.kind == "subscript" and event.index is not None and event.index.is_tensor:
         about.append(event.index)
     if event.kind == "call" and event.receiver is None:
-        about += [a for a in event.args if a.is_tensor][:1]
+        holding = [a for a in (*event.args, *(v for _, v in event.keywords)) if any(tensors(a))]
+        return sure(*holding) if holding else Confidence.certain
     return min((v.sure for v in about), default=Confidence.certain)
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tlint.analyzer.interp.values import Const, Function, Mapping, Sequence, Tensor, Value, members
-from tlint.rules.base import Event, Fact
+from tlint.rules.base import Confidence, Event, Fact
 
 # Where a tensor comes from that enters the graph, rather than being computed in it.
 OUTSIDE = ("input", "parameter", "buffer", "attribute")
@@ -36,6 +36,16 @@ def tensors(*values: Value | None) -> Iterator[Tensor]:
                     yield from tensors(*member.items)
                 case Mapping():
                     yield from tensors(*(part for item in member.items for part in item))
+
+
+def sure(*values: Value | None) -> Confidence:
+    """How sure it is that one of these arguments is a tensor: one that may as well be something else is only possible."""
+    found = [Confidence.possible]
+    for value in values:
+        held = [m for m in members(value) if not m.is_none] if value is not None else []
+        if len(held) == 1 or all(m.is_tensor for m in held):
+            found += [t.sure for t in tensors(*held)]
+    return max(found)
 
 
 def given(event: Event) -> list[Value]:

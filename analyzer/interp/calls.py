@@ -71,6 +71,8 @@ def arguments(m: Machine, f: Frame, node: ast.Call) -> tuple[Args, Keywords]:
     keywords: list[tuple[str, Value]] = []
     for keyword in node.keywords:
         value = expressions.evaluate(m, f, keyword.value)
+        if keyword.arg is None:
+            value = library.together(value)
         if keyword.arg is not None:
             keywords.append((keyword.arg, value))
         elif isinstance(value, Mapping) and value.items is not None:

@@ -485,10 +485,17 @@ def store_item(m: Machine, f: Frame, target: ast.Subscript, value: Value) -> Non
 def with_item(m: Machine, f: Frame, container: Value, index: Value, value: Value) -> Value | None:
     """A container after `container[index] = value`; None for what is not followed."""
     match container:
-        case Mapping(items=tuple() as items) if isinstance(index, Const) and not f.branches:
-            return Mapping(tuple({**dict(items), index: value}.items()), open=container.open)
+        case Mapping(items=tuple() as items) if isinstance(index, Const):
+            held = dict(items)
+            # Under a condition the key may be missing still: UNKNOWN says so.
+            held[index] = join(held.get(index, UNKNOWN), value) if f.branches else value
+            return Mapping(tuple(held.items()), open=container.open or f.branches > 0)
+        case Mapping(items=tuple() as items) if items:
+            return Mapping(items, open=True)  # under a name that is not known: what is held stays what it most likely is
         case Mapping():
             return Mapping(None, join(container.key, index), join(library.values_of(container), value))
+        case Sequence(type="list", items=tuple() as items):
+            return Sequence("list", tuple(join(i, value) for i in items))
         case Sequence(type="list"):
             return Sequence("list", None, join(library.element_of(m, container), value))
         case ExternalInstance(cls=cls) if cls in library.CONTAINERS:

@@ -221,7 +221,19 @@ def looked_up(v: Mapping, index: Value) -> Value:
             return exact
         if v.open:
             return UNKNOWN
-    return values_of(v)
+    values = list(members(values_of(v)))
+    # One of several under a name that is not known: a tensor among them is only possible.
+    return join(*(calls.doubted(x) for x in values)) if len(values) > 1 else values[0]
+
+
+def together(v: Value) -> Value:
+    """Several dicts that a name may stand for, as one: a key that only some of them have may be missing."""
+    tables = [one for one in members(v) if isinstance(one, Mapping) and one.items is not None]
+    if len(tables) < 2 or len(tables) < len(list(members(v))):
+        return v
+    keys = dict.fromkeys(key for table in tables for key, _ in table.items or ())
+    items = tuple((key, join(*(dict(table.items or ()).get(key, UNKNOWN) for table in tables))) for key in keys)
+    return Mapping(items, open=any(table.open for table in tables))
 
 
 def element_of(m: Machine, v: Value) -> Value:

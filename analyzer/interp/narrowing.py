@@ -10,6 +10,7 @@ import ast
 from tlint.analyzer.interp import expressions, library, objects
 from tlint.analyzer.interp.machine import Frame, Machine
 from tlint.analyzer.interp.values import (
+    UNKNOWN,
     Bound,
     Class,
     Const,
@@ -134,7 +135,10 @@ def contains(a: Value, b: Value) -> bool | None:
         case Sequence(items=tuple() as items) if all(isinstance(i, Const) for i in items):
             return a in items
         case Mapping(items=tuple() as items) if all(isinstance(k, Const) for k, _ in items):
-            return True if a in dict(items) else None if b.open else False
+            found = dict(items).get(a)
+            if found is None:
+                return None if b.open else False
+            return None if UNKNOWN in members(found) else True  # set under a condition
     return None
 
 

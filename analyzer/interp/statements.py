@@ -181,9 +181,10 @@ def for_(m: Machine, f: Frame, node: ast.For | ast.AsyncFor) -> bool:
 
 
 def pairs_of(iterable: Value) -> tuple[Value, ...] | None:
-    """The items of a record, such as `**kwargs`, where all names are known: each is then looked at by itself."""
-    if isinstance(iterable, Sequence) and iterable.type == "iterator" and iterable.items and len(iterable.items) <= 32:
-        if all(isinstance(p, Sequence) and p.items and isinstance(p.items[0], Const) for p in iterable.items):
+    """The items of a record, such as `**kwargs`, or a few names: each is then looked at by itself."""
+    if isinstance(iterable, Sequence) and iterable.items and len(iterable.items) <= 32:
+        firsts = [p.items[0] if isinstance(p, Sequence) and p.items else p for p in iterable.items]
+        if all(isinstance(p, Const) and isinstance(p.value, str) for p in firsts):
             return iterable.items
     return None
 

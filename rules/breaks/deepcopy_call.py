@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import Const, ExternalInstance, Scalar, Value
+from tlint.analyzer.interp.values import ExternalInstance, Value
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import callee, tensors
 
@@ -60,8 +60,7 @@ class DeepcopyCall(Rule):
         if fact is None or fact.kind != "deepcopy" or not fact.gb_type or not event.args:
             return
         copied = event.args[0]
-        shallow = event.callee.qualname == "copy.copy" and not isinstance(copied, (Const, Scalar))
-        if shallow or any(tensors(copied)) or is_module(event, copied):
+        if any(tensors(copied)) or is_module(event, copied):
             yield event.finding(
                 f"`{callee(event)}` copies an object in a way that Dynamo does not trace",
                 gb_types=(fact.gb_type, *self.gb_types),

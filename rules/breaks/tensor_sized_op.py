@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tlint.analyzer.interp.values import Const
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
-from tlint.rules.reading import breaking, callee, tensors
+from tlint.rules.reading import breaking, callee, sure, tensors
 
 ONE_HOT = "torch.nn.functional.one_hot"
 # Functions that make a tensor out of sizes alone. All others take the tensor that they work on first.
@@ -87,7 +87,7 @@ class TensorSizedOp(Rule):
                 what = f"`{callee(event)}` with a tensor of counts has an output whose size depends on the data"
             else:
                 what = f"a size given to `{callee(event)}` is a tensor"
-            yield event.finding(what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when)
+            yield event.finding(what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when, confidence=sure(*sizes(event)))
 
 
 def sizes(event: Event) -> list[object]:
