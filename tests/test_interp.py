@@ -1376,6 +1376,24 @@ def step(x, **kwargs):
     options.update(scale=3)
     return attend(x, **options)
 """,
+    "a table that gets a key under a condition": """
+import torch
+
+def attend(x, **kwargs):
+    if kwargs.get("verbose", False):
+        print("verbose")
+    if "mask" in kwargs:
+        if kwargs["mask"].all():  # expect: TL102
+            return x
+    return x / x.max().item()  # expect: TL101
+
+@torch.compile
+def step(x, mask: bool = False):
+    options = {"bias": x}
+    if mask:
+        options["mask"] = x > 0
+    return attend(x, **options)
+""",
     "a loop that leaves": """
 import torch
 
@@ -1576,3 +1594,45 @@ def test_more(text: str, tmp_path: Path) -> None:
 def follow(folder: Path, text: str) -> None:
     """Check what the one root reaches: `Net` where nothing is compiled. No other `forward` is entered on its own."""
     check(folder, text, roots="explicit", root=() if "torch.compile" in text else ("main:Net",))
+
+
+def test_a_helper_of_many_callers_hands_each_its_own(tmp_path: Path) -> None:
+    """Beyond the budget of contexts arguments are widened, but neither mixed nor answered with another's result."""
+    blocks = "".join(
+        f"""
+class Block{i}(nn.Module):
+    def forward(self, x, size: tuple[int, int]):
+        h, w = size
+        if h > w:
+            x = x + {i}
+        return x, size
+"""
+        for i in range(40)
+    )
+    held = "".join(f"        self.block{i} = Block{i}()\n" for i in range(40))
+    calls = "".join(f"        x, size = run(self.block{i}, x, size)\n" for i in range(40))
+    follow(
+        tmp_path,
+        f"""
+import torch
+from torch import nn
+
+def run(f, *args, **kwargs):
+    return f(*args, **kwargs)
+{blocks}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+{held}
+    def forward(self, x):
+        size = x.shape[:2]
+{calls}
+        h, w = size
+        if h > w:
+            x = x + 1
+        y = run(torch.relu, x)
+        if y.sum() > 0:  # expect: TL102
+            return y
+        return x.reshape(h, w)
+""",
+    )

@@ -21,6 +21,7 @@ from tlint.analyzer.interp.values import (
     Value,
     join,
     members,
+    present,
 )
 
 KINDS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
@@ -113,7 +114,7 @@ def mapping(m: Machine, f: Frame, node: ast.Dict) -> Value:
 
 def binary(m: Machine, f: Frame, node: ast.BinOp) -> Value:
     left, right = evaluate(m, f, node.left), evaluate(m, f, node.right)
-    return join(*(operate(m, f, node, a, b, node.op) for a in members(left) for b in members(right)))
+    return join(*(operate(m, f, node, a, b, node.op) for a in present(left) for b in present(right)))
 
 
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
@@ -307,7 +308,7 @@ def conditional(m: Machine, f: Frame, node: ast.IfExp) -> Value:
 def subscript(m: Machine, f: Frame, node: ast.Subscript) -> Value:
     value = evaluate(m, f, node.value)
     index = index_value(m, f, node.slice)
-    return join(*(item(m, f, node, v, index) for v in members(value)))
+    return join(*(item(m, f, node, v, index) for v in present(value)))
 
 
 def index_value(m: Machine, f: Frame, node: ast.expr) -> Value:
@@ -489,7 +490,7 @@ def with_item(m: Machine, f: Frame, container: Value, index: Value, value: Value
             held = dict(items)
             # Under a condition the key may be missing still: UNKNOWN says so.
             held[index] = join(held.get(index, UNKNOWN), value) if f.branches else value
-            return Mapping(tuple(held.items()), open=container.open or f.branches > 0)
+            return Mapping(tuple(held.items()), open=container.open)
         case Mapping(items=tuple() as items) if items:
             return Mapping(items, open=True)  # under a name that is not known: what is held stays what it most likely is
         case Mapping():

@@ -74,6 +74,8 @@ def truth_of(m: Machine, v: Value) -> bool | None:
     match v:
         case Const(value=value):
             return bool(value)
+        case Mapping(items=tuple() as items) if items and all(UNKNOWN in members(value) for _, value in items):
+            return None  # each set under a condition
         case Sequence(items=tuple() as items) | Mapping(items=tuple() as items, open=False):
             return bool(items)
         case Function() | Class() | Module() | Partial() | External():
@@ -91,6 +93,8 @@ def assuming(value: Value, wanted: bool) -> Value:
 
 def could_be(v: Value, wanted: bool) -> bool:
     match v:
+        case Mapping(items=tuple() as items) if items and all(UNKNOWN in members(value) for _, value in items):
+            return True
         case Const(value=value):
             return bool(value) is wanted
         case Sequence(items=tuple() as items) | Mapping(items=tuple() as items, open=False):
