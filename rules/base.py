@@ -19,8 +19,8 @@ class Fact:
     """A row of `compiler/versions/vX_YY/facts.json`: what a callee is and what Dynamo does with it in that torch.
 
     `kind` says in a rule's terms what it is: "logging", "random-state", "host", "context", "dynamic-shape",
-    "data-dependent", "tensor-sized", "deepcopy", "sparse", "recurrent", ... or "". `gb_type` is "" where it does not break.
-    `only` says which arguments make it break: "one-argument", "without:num_classes", "tensor-argument"; "" is any.
+    "data-dependent", "tensor-sized", "deepcopy", "sparse", "recurrent", ... or "". `gb_type` is "" where it does not
+    break. `only` says which arguments make it break: "one-argument", "without:num_classes", "tensor-argument"; "" is any.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Fact:
 class Site:
     """A use of torch.compile: what rules about the API need to know of its surroundings.
 
-    `form`: "call", "decorator", "method" (`m.compile()`) or "export". `target` is the value that is compiled. `statement`
-    is the statement around the call, `function` the def around that (None at module level), `loop` the innermost loop
-    around it in that function. `nested`: it happens inside a compiled region.
+    `form`: "call", "decorator", "method" (`m.compile()`) or "export". `target` is the value that is compiled.
+    `statement` is the statement around the call, `function` the def around that (None at module level), `loop` the
+    innermost loop around it in that function. `nested`: it happens inside a compiled region.
     """
 
     form: str

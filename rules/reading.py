@@ -39,7 +39,7 @@ def tensors(*values: Value | None) -> Iterator[Tensor]:
 
 
 def sure(*values: Value | None) -> Confidence:
-    """How sure it is that one of these arguments is a tensor: one that may as well be something else is only possible."""
+    """How sure it is that one of these is a tensor: what may as well be something else is only possible."""
     found = [Confidence.possible]
     for value in values:
         held = [m for m in members(value) if not m.is_none] if value is not None else []

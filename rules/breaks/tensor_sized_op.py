@@ -87,7 +87,9 @@ class TensorSizedOp(Rule):
                 what = f"`{callee(event)}` with a tensor of counts has an output whose size depends on the data"
             else:
                 what = f"a size given to `{callee(event)}` is a tensor"
-            yield event.finding(what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when, confidence=sure(*sizes(event)))
+            yield event.finding(
+                what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when, confidence=sure(*sizes(event))
+            )
 
 
 def sizes(event: Event) -> list[object]:
