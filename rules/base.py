@@ -20,7 +20,7 @@ class Fact:
 
     `kind` says in a rule's terms what it is: "logging", "random-state", "host", "context", "dynamic-shape",
     "data-dependent", "tensor-sized", "deepcopy", "sparse", "recurrent", ... or "". `gb_type` is "" where it does not
-    break. `only` says which arguments make it break: "one-argument", "without:num_classes", "tensor-argument"; "" is any.
+    break. `only` says which arguments make it: "one-argument", "without:num_classes", "tensor-argument"; "" is any.
     """
 
     name: str
