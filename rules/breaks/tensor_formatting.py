@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tlint.rules.base import Event, Finding, Rule
+from tlint.rules.base import Confidence, Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import VALUE
 from tlint.rules.reading import breaking, callee, given, spelled, tensors
 
@@ -16,8 +16,9 @@ class TensorFormatting(Rule):
 
     ## Why it breaks
 
-    The text depends on values, which do not exist while Dynamo traces. In an f-string Dynamo cannot even resume
-    behind it, and the whole function falls back to eager. Shapes and dtypes may be formatted.
+    The text depends on values, which do not exist while Dynamo traces. An f-string and `str.format` break only where
+    their text is used, and take the whole function with them to eager: they are reported as possible. Shapes and dtypes
+    may be formatted.
 
     ## Bad
 
@@ -27,7 +28,7 @@ class TensorFormatting(Rule):
 
     @torch.compile
     def labelled(x):
-        label = f"mean {x.mean()}"
+        label = "mean " + str(x.mean())
         return x * len(label)
 
 
@@ -60,8 +61,15 @@ class TensorFormatting(Rule):
 
     def format(self, event: Event) -> Iterator[Finding]:
         if event.value.is_tensor and event.construct != "set":
-            yield event.finding(f"the values of the tensor `{spelled(event.node)}` are formatted as text")
+            yield event.finding(
+                f"the values of the tensor `{spelled(event.node)}` are formatted as text",
+                confidence=Confidence.possible if event.construct == "f-string" else Confidence.certain,
+            )
 
     def call(self, event: Event) -> Iterator[Finding]:
         if breaking(event, "format") and any(tensors(*given(event))):
-            yield event.finding(f"`{callee(event)}` formats a tensor's values as text")
+            lazy = event.callee.qualname.endswith("str.format")
+            yield event.finding(
+                f"`{callee(event)}` formats a tensor's values as text",
+                confidence=Confidence.possible if lazy else Confidence.certain,
+            )
