@@ -28,6 +28,7 @@ from tlint.analyzer.interp.values import (
     Value,
     join,
     members,
+    present,
 )
 from tlint.analyzer.model import Confidence
 from tlint.rules.base import Fact, Site
@@ -86,7 +87,7 @@ def arguments(m: Machine, f: Frame, node: ast.Call) -> tuple[Args, Keywords]:
 
 def call_value(m: Machine, f: Frame, callee: Value, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     """The value of a call, whatever is called."""
-    return join(*(call_one(m, f, c, args, keywords, node) for c in members(callee)))
+    return join(*(call_one(m, f, c, args, keywords, node) for c in present(callee)))
 
 
 def call_one(m: Machine, f: Frame, callee: Value, args: Args, keywords: Keywords, node: ast.AST) -> Value:

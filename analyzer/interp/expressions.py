@@ -193,7 +193,7 @@ def tensor_result(a: Value, b: Value, kind: str | None = None) -> Tensor:
     return Tensor(
         kind=kind,
         rank=None if None in ranks else max(r for r in ranks if r is not None),
-        origin="random" if all(t.origin == "random" for t in tensors) else "op",
+        origin=library.origin_of_all(tensors),
         certain=min(t.certain for t in tensors),
         numpy=all(t.numpy for t in tensors),
         sized=any(t.sized for t in tensors),

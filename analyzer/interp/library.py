@@ -153,7 +153,7 @@ def instantiate(kind: tuple[str, tuple[Any, ...]], tensors: list[Tensor], receiv
         case "Tensor" | "ndarray":
             return Tensor(
                 kind=dtype_class(inner, tensors),
-                origin="random" if tensors and all(t.origin == "random" for t in tensors) else "op",
+                origin=origin_of_all(tensors),
                 certain=min((t.certain for t in tensors), default=Confidence.certain),
                 numpy=head == "ndarray",
                 sized=any(t.sized for t in tensors),
@@ -179,6 +179,12 @@ def instantiate(kind: tuple[str, tuple[Any, ...]], tensors: list[Tensor], receiv
         case "dtype" | "device":
             return ExternalInstance(f"torch.{head}")
     return ExternalInstance(head) if "." in head else UNKNOWN
+
+
+def origin_of_all(tensors: list[Tensor]) -> str:
+    """Drawn from drawn, and made of Python numbers alone where no tensor goes in."""
+    origins = {t.origin for t in tensors} or {"numbers"}
+    return origins.pop() if origins in ({"random"}, {"numbers"}) else "op"
 
 
 def dtype_class(inner: tuple[Any, ...], tensors: list[Tensor]) -> str | None:

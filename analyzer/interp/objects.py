@@ -28,6 +28,7 @@ from tlint.analyzer.interp.values import (
     Value,
     join,
     members,
+    present,
 )
 from tlint.analyzer.model import Confidence
 
@@ -223,8 +224,7 @@ def after(m: Machine, cls: ClassDef, module_name: str, qualname: str) -> list[Cl
 
 
 def get_attribute(m: Machine, f: Frame, value: Value, name: str, node: ast.AST) -> Value:
-    kept = [v for v in members(value) if not v.is_none] or [value]
-    return join(*(attribute_of(m, f, v, name, node) for v in kept))
+    return join(*(attribute_of(m, f, v, name, node) for v in present(value)))
 
 
 def attribute_of(m: Machine, f: Frame, v: Value, name: str, node: ast.AST) -> Value:

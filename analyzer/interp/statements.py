@@ -22,6 +22,7 @@ from tlint.analyzer.interp.values import (
     Value,
     join,
     members,
+    present,
 )
 from tlint.analyzer.model import Confidence
 
@@ -83,7 +84,7 @@ def augmented(m: Machine, f: Frame, node: ast.AugAssign) -> None:
     load = ast.copy_location(reload(node.target), node.target)
     left = expressions.evaluate(m, f, load)
     right = expressions.evaluate(m, f, node.value)
-    value = join(*(expressions.operate(m, f, node, a, b, node.op) for a in members(left) for b in members(right)))
+    value = join(*(expressions.operate(m, f, node, a, b, node.op) for a in present(left) for b in present(right)))
     expressions.bind(m, f, node.target, value)
 
 

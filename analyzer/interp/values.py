@@ -52,7 +52,7 @@ class Tensor(Value):
     """A torch.Tensor, or a numpy array that Dynamo traces as one.
 
     `kind`: the class of its dtype ("float", "int", "bool", "complex") or None. `origin`: "input", "parameter", "buffer",
-    "attribute", "op", "random" (a draw, or computed from one alone). `numpy`: it is an ndarray. `sized`: its shape depends
+    "attribute", "op", "random" (a draw, or computed from one alone), "numbers" (made of Python numbers alone). `numpy`: it is an ndarray. `sized`: its shape depends
     on data. `rank` 0 is a scalar tensor.
     """
 
@@ -315,6 +315,11 @@ def members(value: Value) -> Iterator[Value]:
         yield from value.members
     else:
         yield value
+
+
+def present(value: Value) -> list[Value]:
+    """The members that an operation can go on with: None would have raised."""
+    return [v for v in members(value) if not v.is_none] or [value]
 
 
 # Beyond this many alternatives a value is not followed: what it could be is then "anything".
