@@ -44,6 +44,8 @@ class Entry:
     module: ModuleDef
     dynamo: Dynamo
     inputs: tuple[Value, ...] | None = None
+    # Every `forward` is one: it is not entered where an earlier root has been.
+    every: bool = False
 
 
 def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str, int, int], None]) -> tuple[list[Entry], list[Root]]:
@@ -83,7 +85,7 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
         names = {entry.name for entry in entries.values()}
         for module, cls in assumed:
             name = f"{module.name}:{cls.qualname}"
-            entry = Entry(name, kind, Instance(Class(cls), None), module, Dynamo(*captured))
+            entry = Entry(name, kind, Instance(Class(cls), None), module, Dynamo(*captured), every=True)
             if name not in names:
                 entries[name, entry.dynamo, entry.value] = entry
                 roots.append(Root(name, kind, False, run.shown(module.path), cls.node.lineno, cls.node.col_offset + 1, "nn.Module.forward"))
@@ -340,7 +342,7 @@ def walk(m: Machine, entry: Entry) -> None:
         if method is None:
             return
         own = value.cls.definition
-        if entry.kind is RootKind.assumed and method in m.functions and (method.cls is own or m.functions.issuperset(own.methods.values())):
+        if entry.every and method in m.functions and (method.cls is own or m.functions.issuperset(own.methods.values())):
             return
         bound = objects.bound_method(m, method, value)
         value = bound if isinstance(bound, (Function, Partial)) else Function(method, value)

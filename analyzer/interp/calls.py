@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tlint.analyzer.index import FunctionDef
 from tlint.analyzer.interp import annotations, expressions, library, objects, statements
-from tlint.analyzer.interp.machine import CONTEXTS, DEPTH, Frame, Machine, Result
+from tlint.analyzer.interp.machine import CONTEXTS, Frame, Machine, Result
 from tlint.analyzer.interp.values import (
     NONE,
     UNKNOWN,
@@ -465,7 +465,8 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
             return wrapped(value, name.removesuffix("method"))
         case ast.Name(id="property"):
             return wrapped(value, "property")
-    maker = expressions.evaluate(m, f, decorator)
+    with m.shallow(f.depth):
+        maker = expressions.evaluate(m, f, decorator)
     name = maker.qualname if isinstance(maker, (External, Partial, ExternalInstance)) else ""
     if name in PROPERTIES:
         return wrapped(value, "property")
@@ -484,7 +485,8 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
             f.statement = statement
     if isinstance(maker, (Function, Partial, Class)):
         silent, f.silent = f.silent, True
-        result = call_value(m, f, maker, (value,), (), decorator)
+        with m.shallow(f.depth):
+            result = call_value(m, f, maker, (value,), (), decorator)
         f.silent = silent
         for one in members(result):
             if isinstance(one, (Function, Partial)) or (isinstance(one, Instance) and objects.find_method(m, one.cls.definition, "__call__")):
@@ -623,7 +625,7 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     """Interpret a function's body with its parameters bound; each set of arguments once."""
     definition = callee.definition
     silent = f.silent
-    if f.depth >= DEPTH:
+    if f.depth >= m.limit:
         return UNKNOWN
     # The budget is one closure's and one class's: a decorator, its wrapper and an inherited method are many functions.
     owner = callee.receiver.cls.definition if isinstance(callee.receiver, Instance) else None
@@ -666,9 +668,12 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     frame = Frame(
         definition.module, definition, dict(bound), closure, definition.cls, f, node, silent, f.depth + 1, f.dynamo, receiver, doubtful=f.doubtful
     )  # fmt: skip
+    initializes = definition.name == "__init__"
+    m.limit += initializes
     try:
         value = execute(m, frame, definition)
     finally:
+        m.limit -= initializes
         m.active.pop()
         m.running.pop()
     if definition.is_generator:

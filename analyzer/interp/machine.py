@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -87,6 +88,10 @@ class Listener(Protocol):
 # `DEPTH` calls nothing is followed. Of 73 break sites in real models the deepest lay 9 calls below its root.
 CONTEXTS = 8
 DEPTH = 40
+# What a decorator makes of a function, and what `__init__` leaves on an instance, is decided near the surface: below this
+# many calls (not counting one `__init__` from another) neither is followed. On a library of 1.2 million lines these made
+# two thirds of all calls interpreted.
+SHALLOW = 3
 
 
 class Machine:
@@ -107,7 +112,7 @@ class Machine:
         self.files: set[ModuleDef] = set()
         self.decorated: dict[FunctionDef, Value] = {}
         self.frames: dict[ModuleDef, Frame] = {}
-        self.recording = False
+        self.limit = DEPTH
 
     def emit(self, kind: str, frame: Frame, node: ast.AST, **details: Any) -> None:
         if not frame.silent:
@@ -118,6 +123,15 @@ class Machine:
         if module not in self.frames:
             self.frames[module] = Frame(module, None, {}, silent=True)
         return self.frames[module]
+
+    @contextmanager
+    def shallow(self, depth: int) -> Iterator[None]:
+        """Follow only a few calls below a frame of this depth."""
+        held, self.limit = self.limit, min(DEPTH, depth + SHALLOW)
+        try:
+            yield
+        finally:
+            self.limit = held
 
     def store(self, cls: ClassDef, name: str, value: Value) -> None:
         old = self.stored.get((cls, name))

@@ -432,10 +432,11 @@ def attributes_of(m: Machine, instance: Instance) -> dict[str, Value]:
     else:
         frame = m.module_frame(init.module)
         value = Function(init, instance)
-        if instance.args is None:
-            calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
-        else:
-            calls.run_bound(m, frame, value, instance.args, instance.keywords, init.node)
+        with m.shallow(0):
+            if instance.args is None:
+                calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
+            else:
+                calls.run_bound(m, frame, value, instance.args, instance.keywords, init.node)
     later = m.project.reset.union(*(e.stores for e in mro(m, cls) if isinstance(e, ClassDef)))
     own.update((name, unsettled(own[name])) for name in own.keys() & later)
     return own
