@@ -8,6 +8,8 @@ from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import breaking, callee, spelled
 
 CONTEXT = "Unsupported context manager"
+# What torch 2.14 says of a `with` on a generator that it would not enter.
+GENERATOR = "generator function over a skipped function"
 
 
 class UntraceableContext(Rule):
@@ -71,7 +73,7 @@ class UntraceableContext(Rule):
         fact = breaking(event, "context")
         if fact and fact.gb_type != CONTEXT:
             yield event.finding(
-                f"Dynamo does not trace `{callee(event)}`", gb_types=(fact.gb_type, CONTEXT), when=fact.when
+                f"Dynamo does not trace `{callee(event)}`", gb_types=(fact.gb_type, CONTEXT, GENERATOR), when=fact.when
             )
 
     def enter(self, event: Event) -> Iterator[Finding]:
