@@ -13,7 +13,7 @@ from tlint.analyzer.config import Settings
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef
 from tlint.analyzer.index.definitions import SCOPES, own_nodes
 from tlint.analyzer.interp import calls, expressions, library, objects, statements
-from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
+from tlint.analyzer.interp.machine import SCRIPT, Dynamo, Frame, Machine
 from tlint.analyzer.interp.values import (
     UNKNOWN,
     Bound,
@@ -53,7 +53,8 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
     captured = captures(m)
     entries: dict[tuple[str, Dynamo, Value], Entry] = {}
     roots: list[Root] = []
-    drive(m, progress)
+    with m.shallow(SCRIPT):
+        drive(m, progress)
     for node, (frame, site, callee, _args, keywords) in run.sites.items():
         if dict(keywords).get("disable") == Const(True):
             continue  # nothing is compiled

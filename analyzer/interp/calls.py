@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tlint.analyzer.index import FunctionDef
 from tlint.analyzer.interp import annotations, expressions, library, objects, statements
-from tlint.analyzer.interp.machine import CONTEXTS, Frame, Machine, Result
+from tlint.analyzer.interp.machine import CONTEXTS, DECORATOR, Frame, Machine, Result
 from tlint.analyzer.interp.values import (
     NONE,
     UNKNOWN,
@@ -465,7 +465,7 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
             return wrapped(value, name.removesuffix("method"))
         case ast.Name(id="property"):
             return wrapped(value, "property")
-    with m.shallow(f.depth):
+    with m.shallow(f.depth + DECORATOR):
         maker = expressions.evaluate(m, f, decorator)
     name = maker.qualname if isinstance(maker, (External, Partial, ExternalInstance)) else ""
     if name in PROPERTIES:
@@ -485,7 +485,7 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
             f.statement = statement
     if isinstance(maker, (Function, Partial, Class)):
         silent, f.silent = f.silent, True
-        with m.shallow(f.depth):
+        with m.shallow(f.depth + DECORATOR):
             result = call_value(m, f, maker, (value,), (), decorator)
         f.silent = silent
         for one in members(result):

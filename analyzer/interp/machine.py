@@ -86,12 +86,12 @@ class Listener(Protocol):
 
 # Bounds. Beyond `CONTEXTS` sets of arguments a function is interpreted once more, with its arguments widened; beyond
 # `DEPTH` calls nothing is followed. Of 73 break sites in real models the deepest lay 9 calls below its root.
-CONTEXTS = 8
+CONTEXTS = 4
 DEPTH = 40
-# What a decorator makes of a function, and what `__init__` leaves on an instance, is decided near the surface: below this
-# many calls (not counting one `__init__` from another) neither is followed. On a library of 1.2 million lines these made
-# two thirds of all calls interpreted.
-SHALLOW = 3
+# What a decorator makes of a function, what `__init__` leaves on an instance and what is given to torch.compile are decided
+# near the surface. This many calls below they are not followed (one `__init__` from another does not count): on a library
+# of 1.2 million lines these were two thirds of all calls interpreted.
+DECORATOR, CONSTRUCTOR, SCRIPT = 3, 1, 5
 
 
 class Machine:
@@ -125,9 +125,9 @@ class Machine:
         return self.frames[module]
 
     @contextmanager
-    def shallow(self, depth: int) -> Iterator[None]:
-        """Follow only a few calls below a frame of this depth."""
-        held, self.limit = self.limit, min(DEPTH, depth + SHALLOW)
+    def shallow(self, limit: int) -> Iterator[None]:
+        """Follow nothing that is called from a frame at this depth or below it."""
+        held, self.limit = self.limit, min(DEPTH, limit)
         try:
             yield
         finally:

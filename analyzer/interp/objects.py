@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef, Symbol
 from tlint.analyzer.interp import annotations, calls, expressions, library
-from tlint.analyzer.interp.machine import Frame, Machine
+from tlint.analyzer.interp.machine import CONSTRUCTOR, Frame, Machine
 from tlint.analyzer.interp.values import (
     NONE,
     UNKNOWN,
@@ -432,7 +432,7 @@ def attributes_of(m: Machine, instance: Instance) -> dict[str, Value]:
     else:
         frame = m.module_frame(init.module)
         value = Function(init, instance)
-        with m.shallow(0):
+        with m.shallow(CONSTRUCTOR):
             if instance.args is None:
                 calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
             else:
