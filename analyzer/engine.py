@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tlint import rules
-from tlint.analyzer import bridge, facts
+from tlint.analyzer import facts
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import FunctionDef, ModuleDef, Project, paused_gc
 from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
@@ -30,10 +30,11 @@ from tlint.analyzer.model import (
     RootPath,
     Severity,
     Span,
+    TlintError,
 )
 from tlint.analyzer.model import Frame as Step
 from tlint.analyzer.project import Workspace
-from tlint.analyzer.roots import Entry, find_roots, walk
+from tlint.analyzer.roots import Entry, find_roots, named, walk
 from tlint.analyzer.source import SourceError
 from tlint.rules.base import EVENTS, Event, Rule, Site
 from tlint.rules.reading import sure, tensors
@@ -108,12 +109,17 @@ class _Run:
         self.entry: Entry | None = None
         self.event_at: tuple[Rule, Frame, Event] | None = None
         self.broken: list[Finding] = []
+        self.errors: list[str] = []
+        self.quiet: set[Any] = set()  # events that no rule had anything to say of
+        self.found = False
 
     # The run -------------------------------------------------------------------------------------------------------
 
     def analysis(self) -> Analysis:
         self._read_all()
         entries, roots = find_roots(self.machine, self, self.settings, self.progress)
+        targeted = self._targeted(entries) if self.settings.only_targets else []
+        entries = targeted or entries
         for i, entry in enumerate(entries):
             self.progress("interpreting", i, len(entries))
             self.entry = entry
@@ -125,14 +131,27 @@ class _Run:
         self._sites()
         self._unresolved(roots)
         findings = [self._finding(key, draft) for key, draft in self.drafts.items()]
-        reported = {self._shown(p) for p in self.workspace.reported}
-        kept = [f for f in self._numbered(findings) if f.path in reported]
         return Analysis(
-            findings=_ordered([*kept, *self.broken]),
+            findings=_ordered([*self._numbered(findings), *self.broken]),
             roots=tuple(roots),
             files=len(self.workspace.reported),
             functions=len(self.machine.functions),
+            errors=tuple(self.errors),
+            targeted=bool(targeted),
         )
+
+    def _targeted(self, entries: list[Entry]) -> list[Entry]:
+        """The entries of the targets of verification; none where one of them is made by running the code only."""
+        names: set[str] = set()
+        for target in self.settings.verify_settings.targets:
+            try:
+                found = {entry.name for entry in named(self.machine, target, (False, False))}
+            except TlintError:  # a whole file, or what is wrong with it is the worker's to tell
+                found = set()
+            if not found:
+                return []
+            names |= found
+        return [entry for entry in entries if entry.name in names]
 
     def _read_all(self) -> None:
         """Every file that is reported on is parsed once: those that do not parse are findings."""
@@ -163,12 +182,25 @@ class _Run:
 
     def event(self, kind: str, frame: Frame, node: ast.AST, **details: Any) -> None:
         listeners = self.listeners[kind]
-        if not listeners:
+        # A function is interpreted for each set of arguments; most of what happens in it is the same each time.
+        seen = (node, frame.dynamo, *(v for k, v in details.items() if k != "fact"))
+        if not listeners or seen in self.quiet:
             return
         event = Event(
-            kind, node, frame.qualname, self.finding, facts=self.machine.facts, settings=frame.dynamo, fullgraph=frame.dynamo.fullgraph, confirm=self.confirm, **details
-        )  # fmt: skip
+            kind,
+            node,
+            frame.qualname,
+            self.finding,
+            facts=self.machine.facts,
+            settings=frame.dynamo,
+            fullgraph=frame.dynamo.fullgraph,
+            confirm=self.confirm,
+            **details,
+        )
+        self.found = False
         self._ask(listeners, frame, event)
+        if not self.found:
+            self.quiet.add(seen)
 
     def _ask(self, listeners: list[tuple[Rule, Callable[[Event], Iterator[Any]]]], frame: Frame, event: Event) -> None:
         for rule, method in listeners:
@@ -223,6 +255,7 @@ class _Run:
         """`event.finding(…)`: note a finding of the rule that is being asked, at `node` or the event's own."""
         assert self.event_at is not None, "a finding is made while a rule is asked about an event"
         rule, frame, event = self.event_at
+        self.found = True
         at = node if node is not None else event.node
         span = span_of(frame.module, at)
         key = (rule.code, frame.module.path, span)
@@ -251,6 +284,8 @@ class _Run:
 
     def confirm(self, test: Callable[[Any], bool]) -> bool:
         """Whether LibCST sees at the event's node what `test` asks for."""
+        from tlint.analyzer import bridge  # LibCST takes a third of a start: only where something is suspected
+
         assert self.event_at is not None, "a node is confirmed while a rule is asked about an event"
         _, frame, event = self.event_at
         node = event.node if frame.statement is None or event.construct == "" else frame.statement

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import bisect
+import re
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -54,7 +56,7 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
     entries: dict[tuple[str, Dynamo, Value], Entry] = {}
     roots: list[Root] = []
     with m.shallow(SCRIPT):
-        drive(m, progress)
+        drive(m, run, progress)
     for node, (frame, site, callee, _args, keywords) in run.sites.items():
         if dict(keywords).get("disable") == Const(True):
             continue  # nothing is compiled
@@ -69,7 +71,7 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
             roots.append(Root(entry.name, RootKind.explicit, dynamo.fullgraph, *at, how))
         if not made:
             roots.append(Root(ast.unparse(node)[:60], RootKind.explicit, dynamo.fullgraph, *at, how, resolved))
-    for how, entry in asked(m, settings, captured):
+    for how, entry in asked(m, run, settings, captured):
         if not any(e.name == entry.name and e.dynamo == entry.dynamo for e in entries.values()):
             entries[entry.name, entry.dynamo, entry.value] = entry
             at = run.shown(entry.module.path), *place(entry.value)
@@ -136,7 +138,7 @@ def captures(m: Machine) -> tuple[bool, bool]:
     """Whether the project turns capture of scalars and of dynamic shapes on."""
     found = {"capture_scalar_outputs": False, "capture_dynamic_output_shape_ops": False}
     for module in loaded(m):
-        if "capture_" not in module.text:
+        if not any(name in module.text for name in found):
             continue
         for node in ast.walk(module.tree):
             match node:
@@ -153,15 +155,16 @@ def in_force(captured: tuple[bool, bool], keywords: dict[str, Value], form: str)
 # What the code compiles ------------------------------------------------------------------------------------------------
 
 
-def drive(m: Machine, progress: Callable[[str, int, int], None]) -> None:
+def drive(m: Machine, run: Any, progress: Callable[[str, int, int], None]) -> None:
     """Interpret, without events, the code that calls torch.compile, so that each call says what it compiles."""
     pending: list[FunctionDef] = []
     modules = [module for module in loaded(m) if any(word in module.text for word in ("compile", "torch.export", "torch._dynamo"))]
     for i, module in enumerate(modules):
         progress("looking for roots", i, len(modules))
         names = COMPILING | aliases(module)
-        driven = [f for f in module.functions() if mentions(f.node, names)]
-        if not driven and not any(mentions(s, names) for s in module.tree.body):
+        lines = lines_with(module, names)
+        driven = [f for f in module.functions() if covers(f.node, lines) and mentions(f.node, names)]
+        if not driven and not any(covers(s, lines) and mentions(s, names) for s in module.tree.body):
             continue
         top = m.module_frame(module)
         statements.block(m, top, module.tree.body)
@@ -175,14 +178,30 @@ def drive(m: Machine, progress: Callable[[str, int, int], None]) -> None:
         for function in driven:
             pending.append(function)
             enter(m, function)
-    wrappers = frozenset(f.name for f in pending if f.parameters and not f.name.startswith("__"))
+    # What a wrapper compiles its callers say.
+    waiting = {frame.function for frame, site, *_ in run.sites.values() if not any(v.qualname for v in members(site.target))}
+    wrappers = frozenset(f.name for f in pending if f in waiting and f.parameters and not f.name.startswith("__"))
     for path in m.project.files if wrappers else ():
         if any(name in m.project.texts.get(path, "") for name in wrappers) and (module := m.project.module_at(path)):
-            if module not in modules and any(mentions(s, wrappers) for s in module.tree.body if not isinstance(s, SCOPES)):
+            lines = lines_with(module, wrappers)
+            top = (s for s in module.tree.body if not isinstance(s, SCOPES) and covers(s, lines))
+            if module not in modules and any(mentions(s, wrappers) for s in top):
                 statements.block(m, m.module_frame(module), module.tree.body)
             for function in module.functions():
-                if function not in pending and mentions(function.node, wrappers):
+                if function not in pending and covers(function.node, lines) and mentions(function.node, wrappers):
                     enter(m, function)
+
+
+def lines_with(module: ModuleDef, names: frozenset[str]) -> list[int]:
+    """The lines on which one of these names stands, if only in a comment: where it is worth looking."""
+    pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")
+    return [n for n, line in enumerate(module.lines, 1) if pattern.search(line)]
+
+
+def covers(node: ast.stmt | ast.Lambda, lines: list[int]) -> bool:
+    first = min((d.lineno for d in getattr(node, "decorator_list", ())), default=node.lineno)
+    at = bisect.bisect_left(lines, first)
+    return at < len(lines) and lines[at] <= (node.end_lineno or node.lineno)
 
 
 def enter(m: Machine, function: FunctionDef) -> None:
@@ -266,10 +285,13 @@ def name_of(value: Function) -> str:
 # What the user names -----------------------------------------------------------------------------------------------------
 
 
-def asked(m: Machine, settings: Settings, captured: tuple[bool, bool]) -> Iterator[tuple[str, Entry]]:
+def asked(m: Machine, run: Any, settings: Settings, captured: tuple[bool, bool]) -> Iterator[tuple[str, Entry]]:
     """The roots of --root, and the targets of verification, with where they come from."""
     for target in settings.root:
-        yield from (("--root", entry) for entry in named(m, target, captured))
+        try:
+            yield from (("--root", entry) for entry in named(m, target, captured))
+        except TlintError as error:  # the rest is looked at all the same
+            run.errors.append(str(error))
     for target in settings.verify_settings.targets:
         # The worker tells what is wrong with a target; one that only running makes is none of the static stage's.
         with contextlib.suppress(TlintError):
@@ -285,8 +307,10 @@ def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
     known = path in m.project.files or path.is_file()
     module = (m.project.module_at(path) if known else None) if where.endswith(".py") else m.project.find(where)
     if module is None:
-        reason = "has no such file" if where.endswith(".py") else "has no such module"
-        raise TlintError(f"--root {target}: the project at {m.project.root} {reason} as {where}, or it does not parse")
+        if where.endswith(".py") and not known:
+            raise TlintError(f"--root {target}: no such file in the working directory {Path.cwd()}")
+        reason = "it does not parse" if known else f"the project at {m.project.root} has no such module"
+        raise TlintError(f"--root {target}: {reason}")
     top = m.module_frame(module)
     first, *rest = qualname.split(".")
     value = module_level(m, module, first)

@@ -55,6 +55,17 @@ class FunctionDef:
         return frozenset(n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
     @cached_property
+    def own_names(self) -> tuple[str, ...]:
+        """Attributes of its first parameter that a method reads."""
+        first = self.parameters[0].arg if self.parameters else ""
+        found = {
+            n.attr
+            for n in own_nodes(self.node)
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == first
+        }
+        return tuple(sorted(found))
+
+    @cached_property
     def nested(self) -> dict[ast.AST, FunctionDef]:
         """Definitions of the functions made in the body, so that each has one identity."""
         return {}

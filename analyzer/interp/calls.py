@@ -668,12 +668,10 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     frame = Frame(
         definition.module, definition, dict(bound), closure, definition.cls, f, node, silent, f.depth + 1, f.dynamo, receiver, doubtful=f.doubtful
     )  # fmt: skip
-    initializes = definition.name == "__init__"
-    m.limit += initializes
     try:
-        value = execute(m, frame, definition)
+        own = m.attributes.get(receiver) if silent and isinstance(receiver, Instance) else None
+        value = execute(m, frame, definition) if own is None else initialize(m, frame, definition, receiver, own)
     finally:
-        m.limit -= initializes
         m.active.pop()
         m.running.pop()
     if definition.is_generator:
@@ -696,6 +694,28 @@ def forget(m: Machine, f: Frame, result: Result) -> None:
             m.running[-1].stores |= result.stores
         for key in [k for k in f.env if "." in k and k.rpartition(".")[2] in result.stores]:
             del f.env[key]
+
+
+def initialize(m: Machine, frame: Frame, definition: FunctionDef, instance: Instance, own: dict[str, Value]) -> Value:
+    """Run a method on an instance that is being made, or repeat what it left on another one.
+
+    It depends on its arguments, on the methods that it calls, and on the attributes that it and they read.
+    """
+    names, methods = objects.reads(m, instance.cls.definition, definition)
+    key = (definition, methods, tuple(frame.env.values())[1:], tuple(own.get(n) for n in names))
+    done = m.initialized.get(key)
+    if done is not None:
+        own.update(done[1])
+        return done[0]
+    before = dict(own)
+    initializes = definition.name == "__init__"
+    m.limit += initializes
+    try:
+        value = execute(m, frame, definition)
+    finally:
+        m.limit -= initializes
+    m.initialized[key] = value, {k: v for k, v in own.items() if before.get(k) is not v}
+    return value
 
 
 def identity(v: Value) -> object:

@@ -86,12 +86,12 @@ class Listener(Protocol):
 
 # Bounds. Beyond `CONTEXTS` sets of arguments a function is interpreted once more, with its arguments widened; beyond
 # `DEPTH` calls nothing is followed. Of 73 break sites in real models the deepest lay 9 calls below its root.
-CONTEXTS = 4
+CONTEXTS = 6
 DEPTH = 40
 # What a decorator makes of a function, what `__init__` leaves on an instance and what is given to torch.compile are decided
 # near the surface. This many calls below they are not followed (one `__init__` from another does not count): on a library
 # of 1.2 million lines these were two thirds of all calls interpreted.
-DECORATOR, CONSTRUCTOR, SCRIPT = 3, 1, 5
+DECORATOR, CONSTRUCTOR, SCRIPT = 2, 2, 5
 
 
 class Machine:
@@ -105,6 +105,10 @@ class Machine:
         self.running: list[Result] = []
         self.globals: dict[tuple[str, int], Value] = {}
         self.attributes: dict[Instance, dict[str, Value]] = {}
+        # What methods give and leave on an instance that is being made, by all that it depends on: hundreds of classes
+        # share a base's.
+        self.initialized: dict[Any, tuple[Value, dict[str, Value]]] = {}
+        self.reads: dict[tuple[ClassDef, FunctionDef], tuple[tuple[str, ...], tuple[FunctionDef, ...]]] = {}
         # Attributes that methods other than `__init__` store, joined over all instances of the class.
         self.stored: dict[tuple[ClassDef, str], Value] = {}
         self.mros: dict[ClassDef, list[ClassDef | str]] = {}

@@ -211,6 +211,25 @@ def find_method(m: Machine, cls: ClassDef, name: str) -> FunctionDef | None:
     return None
 
 
+def reads(m: Machine, cls: ClassDef, definition: FunctionDef) -> tuple[tuple[str, ...], tuple[FunctionDef, ...]]:
+    """What a method reads of its instance, through the methods that it calls: attributes, and those methods."""
+    known = m.reads.get((cls, definition))
+    if known is None:
+        names: dict[str, None] = {}
+        methods: dict[FunctionDef, None] = {}
+        waiting = [definition]
+        while waiting:
+            for name in waiting.pop().own_names:
+                method = find_method(m, cls, name)
+                if method is None:
+                    names[name] = None
+                elif method not in methods:
+                    methods[method] = None
+                    waiting.append(method)
+        known = m.reads[cls, definition] = tuple(names), tuple(methods)
+    return known
+
+
 def after(m: Machine, cls: ClassDef, module_name: str, qualname: str) -> list[ClassDef | str]:
     """The MRO of `cls` behind the class that `super()` was called in."""
     order = mro(m, cls)
