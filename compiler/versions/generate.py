@@ -17,6 +17,7 @@ A row of "callables" has those of these keys that are known:
   when          always, or default: under fullgraph=True torch turns capture on, and it does not break.
   only          the break depends on the call: one-argument, without:NAME, keyword:NAME, tensor-argument (an argument is
                 a tensor, or holds one, where a number is meant), closure (a function given closes over local values),
+                compiled-argument (a function given is itself compiled), backward-hook (the module has such a hook),
                 input (of a tensor that comes from outside the region), or arguments (some of torch's own samples
                 break; which is not known).
   also          gb_types that other calls of it break with.
@@ -36,7 +37,7 @@ import venv
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from probes import CONDITIONAL, PROBES, RETURNS  # type: ignore[import-not-found]  # the file beside this script
+from probes import CONDITIONAL, PROBES, RETURNS, Statement  # type: ignore[import-not-found]  # the file beside this script
 
 HERE = pathlib.Path(__file__).parent
 Json = dict[str, Any]
@@ -168,11 +169,10 @@ def probes(mined: Json) -> Iterator[Json]:
         yield {"name": f"torch.nn.{module}.forward", "module": module}
     for kind, group in PROBES.items():
         for name, statement in group.items():
-            setup, call = ("", statement) if isinstance(statement, str) else statement
-            yield {"name": name, "kind": kind, "setup": setup, "statements": [call]}
+            yield {"name": name, "kind": kind, **asked_for(statement)}
     for name, (kind, only, breaks, fine) in CONDITIONAL.items():
-        yield {"name": name, "kind": kind, "only": only, "statements": [breaks]}
-        yield {"name": name, "kind": kind, "only": only, "fine": True, "statements": [fine]}
+        yield {"name": name, "kind": kind, "only": only, **asked_for(breaks)}
+        yield {"name": name, "kind": kind, "only": only, "fine": True, **asked_for(fine)}
     known = {mined["aliases"].get(name, name) for name in asked | sampled}
     families = (
         ("torch.Tensor.{}", "tensor", METHOD_CALLS, lambda name: name),
@@ -185,6 +185,12 @@ def probes(mined: Json) -> Iterator[Json]:
             name = pattern.format(short)
             if name not in known and not NOT_TRIED.match(name):
                 yield {"name": name, "statements": [call.format(spell(short)) for call in calls]}
+
+
+def asked_for(statement: Statement) -> Json:
+    """A statement as a probe has it."""
+    setup, call = ("", statement) if isinstance(statement, str) else statement
+    return {"setup": setup, "statements": [call]}
 
 
 # --------------------------------------------------------------------------------------------------- rows
@@ -372,15 +378,19 @@ def differences(old: Json, new: Json) -> Iterator[str]:
         yield f"{label:8}{name}: {was.get('gb_type', 'no break')} -> {now.get('gb_type', 'no break')}"
 
 
-def generate(version: str, python: str, work: pathlib.Path) -> None:
+def generate(version: str, python: str, work: pathlib.Path, only: Sequence[str] = ()) -> None:
     under(python, "mine.py", work / "mined.json")
     mined = json.loads((work / "mined.json").read_text(encoding="utf-8"))
     if not mined["torch"].startswith(version + "."):
         raise SystemExit(f"{python} has torch {mined['torch']}, not {version}")
-    (work / "probes.json").write_text(json.dumps(list(probes(mined))), encoding="utf-8")
+    chosen = [probe for probe in probes(mined) if not only or probe["name"] in only]
+    (work / "probes.json").write_text(json.dumps(chosen), encoding="utf-8")
     under(python, "observe.py", work / "probes.json", work / "results.jsonl")
     results = [json.loads(text) for text in (work / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     rows, notes = callables(mined, results)
+    if only:
+        kept = json.loads((folder(version) / "facts.json").read_text(encoding="utf-8"))["callables"]
+        rows = kept | {name: rows[name] for name in (mined["aliases"].get(name, name) for name in only) if name in rows}
     facts = {key: mined[key] for key in ("torch", "python")}
     facts["callables"] = rows
     facts |= {key: mined[key] for key in ("attributes", "modules", "aliases", "registry", "compile")}
@@ -400,12 +410,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("version", help="major.minor, as in 2.13")
     parser.add_argument("--python", help="an interpreter that has that torch, numpy and expecttest")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="try these again, and keep the other rows")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for what was mined and observed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = options.keep or pathlib.Path(temporary)
         work.mkdir(exist_ok=True)
-        generate(options.version, options.python or environment(options.version, work / "environment"), work)
+        python = options.python or environment(options.version, work / "environment")
+        generate(options.version, python, work, options.only)
 
 
 if __name__ == "__main__":

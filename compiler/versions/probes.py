@@ -12,6 +12,15 @@ from __future__ import annotations
 Statement = str | tuple[str, str]
 
 LOG = 'log = logging.getLogger("probe")'
+# Where torch was built without CUDA, these raise; Dynamo does not look into what calls them.
+NVTX = """
+class Markers:
+    rangePushA = rangePop = rangeStartA = staticmethod(lambda *args: 0)
+    rangeEnd = markA = staticmethod(lambda *args: None)
+torch.cuda.nvtx._nvtx = Markers
+"""
+ARGUMENTS = "import inspect\ndef f(a): return a\ng = torch.compile(lambda a: a)"
+LAYER = "net = torch.nn.Linear(4, 4)"
 SIMPLE_CLASS = "class Point:\n    def __init__(self, a=1):\n        self.a = a\npoint = Point()"
 
 PROBES: dict[str, dict[str, Statement]] = {
@@ -243,9 +252,7 @@ PROBES: dict[str, dict[str, Statement]] = {
         "sys.exit": "try:\n    sys.exit(0)\nexcept SystemExit:\n    pass",
         "sys.modules.get": 'sys.modules.get("torch")',
         "sys.version_info.__ge__": "sys.version_info >= (3, 8)",
-        "inspect.signature": ("import inspect\ndef f(a): return a", "inspect.signature(f)"),
         "inspect.Signature.bind": ("import inspect\ndef f(a): return a\nsig = inspect.signature(f)", "sig.bind(1)"),
-        "inspect.getfullargspec": ("import inspect\ndef f(a): return a", "inspect.getfullargspec(f)"),
         "inspect.getsource": ("import inspect", "inspect.getsource(copy.copy)"),
         "inspect.isfunction": ("import inspect\ndef f(a): return a", "inspect.isfunction(f)"),
         "inspect.isclass": ("import inspect", "inspect.isclass(int)"),
@@ -338,6 +345,11 @@ PROBES: dict[str, dict[str, Statement]] = {
             "import threading\nlock = threading.Lock()",
             "lock.acquire(blocking=False); lock.release()",
         ),
+        "threading.RLock.acquire": ("import threading\nlock = threading.RLock()", "lock.acquire(); lock.release()"),
+        "threading.RLock.release": (
+            "import threading\nlock = threading.RLock()",
+            "lock.acquire(blocking=False); lock.release()",
+        ),
         "threading.Lock.locked": ("import threading\nlock = threading.Lock()", "lock.locked()"),
         "contextvars.ContextVar.get": ("import contextvars\nvar = contextvars.ContextVar('v', default=1)", "var.get()"),
         "contextvars.ContextVar.set": (
@@ -388,6 +400,8 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.autograd.detect_anomaly": "with torch.autograd.detect_anomaly():\n    y = y + 1",
         "torch.autograd.set_multithreading_enabled": "with torch.autograd.set_multithreading_enabled(False):\n    y = y + 1",
         "torch.autograd.forward_ad.dual_level": "with torch.autograd.forward_ad.dual_level():\n    y = y + 1",
+        "torch.profiler.itt.range": 'with torch.profiler.itt.range("a"):\n    y = y + 1',
+        "torch.cuda.nvtx.range": (NVTX, 'with torch.cuda.nvtx.range("a"):\n    y = y + 1'),
         "torch.autograd.profiler.profile": "with torch.autograd.profiler.profile():\n    y = y + 1",
         "torch.autograd.profiler.record_function": 'with torch.autograd.profiler.record_function("a"):\n    y = y + 1',
         "torch.autograd.graph.saved_tensors_hooks": "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):\n    y = y + 1",
@@ -465,6 +479,14 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.utils.dlpack.to_dlpack": "torch.utils.dlpack.to_dlpack(x)",
         "torch.utils.dlpack.from_dlpack": "torch.utils.dlpack.from_dlpack(x)",
         "torch.from_dlpack": "torch.from_dlpack(x)",
+        "torch.profiler.itt.range_push": 'torch.profiler.itt.range_push("a")',
+        "torch.profiler.itt.range_pop": "torch.profiler.itt.range_pop()",
+        "torch.profiler.itt.mark": 'torch.profiler.itt.mark("a")',
+        "torch.cuda.nvtx.range_push": (NVTX, 'torch.cuda.nvtx.range_push("a")'),
+        "torch.cuda.nvtx.range_pop": (NVTX, "torch.cuda.nvtx.range_pop()"),
+        "torch.cuda.nvtx.range_start": (NVTX, 'torch.cuda.nvtx.range_start("a")'),
+        "torch.cuda.nvtx.range_end": (NVTX, "torch.cuda.nvtx.range_end(1)"),
+        "torch.cuda.nvtx.mark": (NVTX, 'torch.cuda.nvtx.mark("a")'),
     },
     "requires-grad": {
         "torch.Tensor.requires_grad.__set__": "v.requires_grad = True",
@@ -862,8 +884,7 @@ PROBES: dict[str, dict[str, Statement]] = {
         "numpy.testing.assert_allclose": ("import numpy.testing", "np.testing.assert_allclose(a, a)"),
     },
     "tensor-key": {
-        "builtins.sorted": "sorted(v)",
-        "builtins.list.sort": "[v[0], v[1]].sort()",
+        "builtins.tuple.__lt__": "sorted([(2, x), (1, x)])",
         "builtins.set": "set(v)",
         "builtins.frozenset": "frozenset(v)",
         "builtins.dict": "dict(a=x)",
@@ -995,7 +1016,24 @@ PROBES: dict[str, dict[str, Statement]] = {
 }
 
 # Where the break depends on how it is called: (kind, what makes it break, a statement that breaks, one that is not meant to).
-CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
+CONDITIONAL: dict[str, tuple[str, str, Statement, Statement]] = {
+    **{
+        f"inspect.{name}": (
+            "host",
+            "compiled-argument",
+            (ARGUMENTS, f"inspect.{name}(g)"),
+            (ARGUMENTS, f"inspect.{name}(f)"),
+        )
+        for name in ("getfullargspec", "signature")
+    },
+    "torch.nn.Module.__call__": (
+        "hook",
+        "backward-hook",
+        (f"{LAYER}\nnet.register_full_backward_hook(lambda *args: None)", "net(x.float())"),
+        (f"{LAYER}\nnet.register_forward_hook(lambda *args: None)", "net(x.float())"),
+    ),
+    "builtins.sorted": ("tensor-key", "tensor-argument", "sorted([v[0], v[1]])", "sorted([2, 1])"),
+    "builtins.list.sort": ("tensor-key", "tensor-argument", "[v[0], v[1]].sort()", "[2, 1].sort()"),
     "torch.Tensor.requires_grad_": (
         "requires-grad",
         "input",
@@ -1192,7 +1230,7 @@ CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
     },
     **{
         f"builtins.{name}": ("tensor-key", "tensor-argument", f"{name}({given})", f"{name}([2, 1])")
-        for name, given in {"sorted": "v", "set": "v", "frozenset": "v"}.items()
+        for name, given in {"set": "v", "frozenset": "v"}.items()
     },
     **{
         f"builtins.{name}": ("data-dependent-branch", "tensor-argument", f"{name}({given})", f"{name}([2, 1])")
@@ -1212,10 +1250,32 @@ CONDITIONAL: dict[str, tuple[str, str, str, str]] = {
 
 # Return types that follow from an argument other than the first tensor, which no call of ours can tell.
 RETURNS: dict[str, dict[str, str | dict[str, str]]] = {
+    "builtins.sorted": {"returns": "list"},
+    "builtins.tuple.__lt__": {"returns": "bool"},
     **{f"builtins.str.{name}": {"returns": "str"} for name in ("format", "__mod__")},
     **{f"torch.Tensor.__{name}__": {"returns": "str"} for name in ("format", "repr", "str")},
     "torch.where": {"returns": "tuple[Tensor[int],...]", "returns_with": {"other": "Tensor"}},
     **{f"torch.{name}": {"returns": "Tensor[same]"} for name in ("tensor", "as_tensor", "asarray", "from_numpy")},
     **{f"torch.{name}": {"returns": "Tensor"} for name in ("full", "scalar_tensor", "nn.functional.embedding")},
+    **{
+        f"torch.nn.Module.{name}": {"returns": "self"}
+        for name in (
+            "apply",
+            "bfloat16",
+            "cpu",
+            "cuda",
+            "double",
+            "eval",
+            "float",
+            "half",
+            "requires_grad_",
+            "share_memory",
+            "to",
+            "to_empty",
+            "train",
+            "type",
+            "xpu",
+        )
+    },
     "torch.Tensor.type": {"returns": "str", "returns_with": {"dtype": "Tensor"}},
 }
