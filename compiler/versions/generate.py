@@ -410,7 +410,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("version", help="major.minor, as in 2.13")
     parser.add_argument("--python", help="an interpreter that has that torch, numpy and expecttest")
-    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="try these again, and keep the other rows")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="try these again; other rows are kept")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for what was mined and observed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
