@@ -112,6 +112,7 @@ class _Run:
         self.errors: list[str] = []
         self.quiet: set[Any] = set()  # events that no rule had anything to say of
         self.found = False
+        self.paths: dict[Path, str] = {}
 
     # The run -------------------------------------------------------------------------------------------------------
 
@@ -397,8 +398,10 @@ class _Run:
         return self._shown(path)
 
     def _shown(self, path: Path) -> str:
-        cwd = self.workspace.cwd
-        return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()
+        if path not in self.paths:
+            cwd = self.workspace.cwd
+            self.paths[path] = path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()
+        return self.paths[path]
 
     def _inside(self, path: Path) -> str:
         root = self.workspace.root

@@ -6,12 +6,15 @@ Definitions are compared by identity. They hold the `ast` nodes of their own mod
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+# A statement that begins by giving an attribute a value, alone or with others.
+STORE = re.compile(r"^[ \t]*[(\w]\w*\.\w+[ \t]*(?:,|:|//?=|[-+*%|&^@]?=(?!=))|,[ \t]*\w+\.\w+[ \t)]*(?:,|=(?!=))", re.MULTILINE)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -89,7 +92,14 @@ class ClassDef:
     @cached_property
     def stores(self) -> frozenset[str]:
         """Attributes that methods other than `__init__` store on their `self`."""
-        nodes = (n for name, method in self.methods.items() if name != "__init__" for n in ast.walk(method.node))
+        # Most methods store nothing, which their text tells at a hundredth of the cost of a walk.
+        lines = self.module.lines
+        storing = (
+            m.node
+            for m in self.methods.values()
+            if m.name != "__init__" and STORE.search("".join(lines[m.node.lineno - 1 : m.node.end_lineno]))
+        )
+        nodes = (n for method in storing for n in ast.walk(method))
         return frozenset(
             n.attr
             for n in nodes

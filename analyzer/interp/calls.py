@@ -10,6 +10,7 @@ from tlint.analyzer.interp import annotations, expressions, library, objects, st
 from tlint.analyzer.interp.machine import CONTEXTS, DECORATOR, Frame, Machine, Result
 from tlint.analyzer.interp.values import (
     NONE,
+    TRUE,
     UNKNOWN,
     Bound,
     Class,
@@ -111,10 +112,17 @@ def call_one(m: Machine, f: Frame, callee: Value, args: Args, keywords: Keywords
                 if outside is not None:
                     return call_module(m, f, made_like(m, callee, outside), args, keywords, node)
                 return UNKNOWN
+            if objects.HOOKED in m.attributes.get(callee, ()):
+                emit_hooked(m, f, callee, node)
             return call_value(m, f, objects.bound_method(m, method, callee), args, keywords, node)
         case ExternalInstance():
             return call_module(m, f, callee, args, keywords, node)
     return UNKNOWN
+
+
+def emit_hooked(m: Machine, f: Frame, module: Value, node: ast.AST) -> None:
+    fact = m.facts.lookup("torch.nn.Module.__call__")
+    m.emit("call", f, node, callee=module, receiver=module, method="__call__", fact=fact, construct="backward-hook")
 
 
 def made_like(m: Machine, instance: Instance, cls: str) -> ExternalInstance:
@@ -130,6 +138,8 @@ def made_like(m: Machine, instance: Instance, cls: str) -> ExternalInstance:
 def call_module(m: Machine, f: Frame, callee: ExternalInstance, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     """An instance of a class that is not the project's is called: a torch layer runs its forward."""
     cls = m.facts.canonical(callee.cls)
+    if (objects.HOOKED, TRUE) in callee.keywords:
+        emit_hooked(m, f, callee, node)
     if cls == "torch.nn.Sequential":
         value = library.first(args)
         inside = library.modules_in(callee)
@@ -308,7 +318,10 @@ def container_method(m: Machine, f: Frame, v: Sequence | Mapping, name: str, arg
                 return NONE
         return UNKNOWN
     match name:
-        case "append" | "extend" | "insert" | "add" | "clear" | "remove" | "sort" | "reverse":
+        case "sort":
+            library.compare_all(m, f, node, library.element_of(m, v), keywords)
+            return NONE
+        case "append" | "extend" | "insert" | "add" | "clear" | "remove" | "reverse":
             return NONE
         case "pop" | "popleft":
             return library.element_of(m, v)
@@ -326,7 +339,9 @@ def mutated(m: Machine, f: Frame, node: ast.Call, callee: Value, args: Args) -> 
     if not isinstance(node.func, ast.Attribute):
         return
     for one in members(callee):
-        if isinstance(one, Bound) and one.name in MUTATORS and args:
+        if isinstance(one, Bound) and one.name in objects.BACKWARD_HOOKS and args:
+            register_hook(m, f, node.func.value, one.receiver)
+        elif isinstance(one, Bound) and one.name in MUTATORS and args:
             key = expressions.dotted(node.func.value)
             layers = isinstance(one.receiver, ExternalInstance) and one.receiver.cls in library.CONTAINERS
             inside = library.modules_in(one.receiver) if layers else one.receiver  # type: ignore[arg-type]
@@ -339,6 +354,18 @@ def mutated(m: Machine, f: Frame, node: ast.Call, callee: Value, args: Args) -> 
                 f.env[key] = changed
             if isinstance(node.func.value, ast.Attribute):
                 objects.set_attribute(m, f, node.func.value, changed)
+
+
+def register_hook(m: Machine, f: Frame, module: ast.expr, receiver: Value) -> None:
+    """A module gets a backward hook: which calls of it break is known by the value from here on."""
+    if isinstance(receiver, Instance):
+        objects.attributes_of(m, receiver)[objects.HOOKED] = TRUE
+    key = expressions.dotted(module)
+    changed = objects.hooked(receiver)
+    if key is not None and changed is not receiver:
+        f.env[key] = changed
+        if isinstance(module, ast.Attribute):
+            objects.set_attribute(m, f, module, changed)
 
 
 MUTATORS = frozenset(("append", "extend", "insert", "add", "appendleft", "update", "setdefault", "pop"))
@@ -391,7 +418,8 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
     if handler is not None:
         return handler(m, f, node, args, keywords)
     if name in library.DRAWS:
-        return library.drawn(dtyped(library.returned(fact, args, keywords), keywords), name)
+        breaks = fact is not None and bool(fact.gb_type)
+        return library.drawn(dtyped(library.returned(fact, args, keywords), keywords), name, breaks)
     if name in m.facts.modules or (fact is not None and fact.kind in ("construction", "recurrent", "context") and not fact.returns):
         return ExternalInstance(name, args, keywords)
     if fact is not None and fact.returns:
@@ -455,7 +483,7 @@ def record(m: Machine, f: Frame, node: ast.AST, form: str, target: Value, callee
     function = f.function.node if f.function is not None and not isinstance(f.function.node, ast.Lambda) else None
     site = Site(form, target, statement, function, f.loops[-1] if f.loops else None, not f.silent)  # type: ignore[arg-type]
     m.listener.compiled(f, node, site, callee, args, keywords)
-    return target if form != "method" else NONE
+    return wrapped(target, "compile") if form != "method" else NONE
 
 
 def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:

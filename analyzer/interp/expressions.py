@@ -123,14 +123,15 @@ DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod)
 
 def operate(m: Machine, f: Frame, node: ast.AST, a: Value, b: Value, op: ast.operator) -> Value:
     """The value of `a op b`."""
+    if isinstance(op, ast.Mod) and isinstance(a, (Const, Scalar)) and text_like(a):
+        for part in b.items if isinstance(b, Sequence) and b.items is not None else (b,):
+            for value in members(part):
+                m.emit("format", f, node, value=value, construct="%")
+        return Scalar("str")
     if a.is_tensor or b.is_tensor:
         return tensor_result(a, b, "float" if isinstance(op, ast.Div) else None)
     if isinstance(a, Const) and isinstance(b, Const):
         return folded(a, b, op)
-    if isinstance(op, ast.Mod) and isinstance(a, (Const, Scalar)) and text_like(a):
-        for value in members(b):
-            m.emit("format", f, node, value=value, construct="%")
-        return Scalar("str")
     if isinstance(a, Sequence) and isinstance(b, Sequence) and isinstance(op, ast.Add):
         if a.items is not None and b.items is not None and len(a.items) + len(b.items) <= 32:
             return Sequence(a.type, a.items + b.items)

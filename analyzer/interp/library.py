@@ -77,7 +77,10 @@ DRAWS = frozenset(
 )
 
 
-def drawn(v: Value, name: str) -> Value:
+def drawn(v: Value, name: str, breaks: bool) -> Value:
+    """The result of a draw. One that is not traced leaves a plain number behind it, as `.item()` does."""
+    if breaks and not isinstance(v, Tensor):
+        return replace(v, origin="data") if isinstance(v, Scalar) else v
     match v:
         case Tensor():
             return replace(v, origin="random", certain=Confidence.certain)
@@ -506,6 +509,8 @@ def do_bool(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords)
 def do_extreme(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     """min, max: of tensors and numbers Dynamo makes torch.minimum and torch.maximum."""
     values = [element_of(m, args[0])] if len(args) == 1 else list(args)
+    if any(name == "key" for name, _ in keywords):
+        compare_all(m, f, node, join(*values), keywords)
     flat = [v for value in values for v in members(value)]
     tensors = [v for v in flat if isinstance(v, Tensor)]
     if tensors:
@@ -547,7 +552,16 @@ def do_quantified(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Key
 
 
 def do_sorted(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
-    return Sequence("list", None, iterated(m, f, first(args), node))
+    element = iterated(m, f, first(args), node)
+    compare_all(m, f, node, element, keywords)
+    return Sequence("list", None, element)
+
+
+def compare_all(m: Machine, f: Frame, node: ast.AST, element: Value, keywords: Keywords) -> None:
+    """Elements are put in order by what they are, or by what `key` makes of them."""
+    key = dict(keywords).get("key", NONE)
+    for v in members(element if key.is_none else calls.call_value(m, f, key, (element,), (), node)):
+        m.emit("branch", f, node, value=v, construct="sort")
 
 
 def do_reversed(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:

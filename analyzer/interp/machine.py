@@ -54,6 +54,8 @@ class Frame:
     branches: int = 0
     # Inside a block that ends in `raise`, or an `except`: run rarely, so findings there are only possible.
     doubtful: int = 0
+    # Inside a `try` that has a handler for failed assertions.
+    catching: int = 0
     loops: list[ast.For | ast.AsyncFor | ast.While] = field(default_factory=list)
     statement: ast.stmt | None = None
     # Names that nested functions rebind.
@@ -62,6 +64,13 @@ class Frame:
     @property
     def qualname(self) -> str:
         return self.function.qualname if self.function is not None else "<module>"
+
+    def callers(self) -> Iterator[Frame]:
+        """This frame and those that called it, innermost first."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.parent
 
 
 @dataclass(slots=True)

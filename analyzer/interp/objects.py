@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef, Symbol
 from tlint.analyzer.interp import annotations, calls, expressions, library
 from tlint.analyzer.interp.machine import CONSTRUCTOR, Frame, Machine
 from tlint.analyzer.interp.values import (
     NONE,
+    TRUE,
     UNKNOWN,
     Bound,
     Class,
@@ -43,6 +45,10 @@ NOT_MODULES = ("builtins.object", "abc.ABC", "torch.autograd.Function", "torch.a
 PARAMETERS = ("weight", "in_proj_weight", "weight_ih_l0", "weight_hh_l0", "running_mean", "running_var", "num_batches_tracked")
 OPTIONAL_PARAMETERS = ("bias", "in_proj_bias")
 SELF_METHODS = frozenset(("to", "cuda", "cpu", "eval", "train", "half", "float", "bfloat16", "double", "requires_grad_", "type", "share_memory"))
+# Registered before a module is compiled, these break where it is called.
+BACKWARD_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")
+# How a value says that it has one: an attribute of an instance, a keyword of what torch made.
+HOOKED = "$backward_hook"
 
 
 # Names -----------------------------------------------------------------------------------------------------------------
@@ -56,6 +62,8 @@ def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
         symbol = m.project.symbol(module, name)
         if symbol is not None:
             found = symbol_value(m, module, symbol)
+            if isinstance(symbol, Assigned) and name in hooked_names(module):
+                found = join(*(hooked(v) for v in members(found)))
             m.globals[key] = unsettled(found) if isinstance(symbol, Assigned) and name in m.project.reset else found
         elif name in BUILTINS:
             m.globals[key] = External("builtins." + name)
@@ -64,6 +72,23 @@ def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
         elif module.is_package and m.project.is_project(f"{module.name}.{name}"):
             m.globals[key] = module_value(m, f"{module.name}.{name}")
     return m.globals[key]
+
+
+def hooked_names(module: ModuleDef) -> set[str]:
+    """Names that a module's top level registers backward hooks on."""
+    if "_backward_" not in module.text:
+        return set()
+    calls_made = [s.value.func for s in module.tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    return {
+        c.value.id for c in calls_made if isinstance(c, ast.Attribute) and c.attr in BACKWARD_HOOKS and isinstance(c.value, ast.Name)
+    }
+
+
+def hooked(v: Value) -> Value:
+    """A layer of torch that has a backward hook. Containers without a `forward` are not called."""
+    if isinstance(v, ExternalInstance) and (v.cls not in library.CONTAINERS or v.cls.endswith(".Sequential")):
+        return v if (HOOKED, TRUE) in v.keywords else replace(v, keywords=(*v.keywords, (HOOKED, TRUE)))
+    return v
 
 
 def symbol_value(m: Machine, module: ModuleDef, symbol: Symbol) -> Value:
@@ -400,7 +425,7 @@ def instance_attribute(m: Machine, f: Frame, v: Instance, name: str, node: ast.A
         value = bound_method(m, method, v)
         if isinstance(value, Function) and "property" in value.wrappers:
             return calls.invoke(m, f, value, (), (), node)
-        return value
+        return join(value, m.stored[cls, name]) if (cls, name) in m.stored else value
     for entry in mro(m, cls):
         if isinstance(entry, ClassDef) and (entry, name) in m.stored:
             return m.stored[entry, name]

@@ -250,7 +250,9 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
     start = dict(f.env)
     ends: list[dict[str, Value]] = []
     f.branches += 1
+    f.catching += caught(node)
     goes_on = block(m, f, node.body)
+    f.catching -= caught(node)
     match node.body:
         case [*before, ast.Return()] if (
             f.returns and f.returns[-1].is_const and all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in before)
@@ -279,8 +281,17 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
     return bool(ends)
 
 
+def caught(node: ast.Try) -> bool:
+    """Whether a failed assertion is expected here: one of the handlers is for it."""
+    types = [h.type.elts if isinstance(h.type, ast.Tuple) else [h.type] for h in node.handlers]
+    return any(isinstance(t, ast.Name) and t.id == "AssertionError" for each in types for t in each)
+
+
 def assert_(m: Machine, f: Frame, node: ast.Assert) -> None:
-    narrowing.test(m, f, node.test, "assert")
+    answer = narrowing.test(m, f, node.test, "assert")
+    if answer is not True and any(frame.catching for frame in f.callers()):
+        for v in members(narrowing.quietly(m, f, node.test)):
+            m.emit("branch", f, node.test, value=v, construct="caught")
     narrowing.refine(m, f, node.test, True)
 
 

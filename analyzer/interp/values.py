@@ -6,7 +6,6 @@ what it says; what is computed from values is as sure as the least sure of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -310,11 +309,8 @@ class Module(Value):
         return Confidence.certain
 
 
-def members(value: Value) -> Iterator[Value]:
-    if isinstance(value, Union):
-        yield from value.members
-    else:
-        yield value
+def members(value: Value) -> tuple[Value, ...]:
+    return value.members if type(value) is Union else (value,)
 
 
 def present(value: Value) -> list[Value]:
@@ -328,6 +324,8 @@ WIDEST = 8
 
 def join(*values: Value) -> Value:
     """One value that stands for all of these."""
+    if len(values) == 1:
+        return values[0]
     flat: dict[Value, None] = {}
     for value in values:
         for member in members(value):
