@@ -83,6 +83,11 @@ def concerns(event: Event, only: str) -> bool:
             return isinstance(about, Tensor) and about.origin in OUTSIDE
         case ["storage-argument"]:
             return any(value.qualname.endswith("Storage") for value in given(event))
+        case ["backward-hook"]:
+            return event.construct == "backward-hook"
+        case ["compiled-argument"]:
+            functions = [one for value in given(event) for one in members(value) if isinstance(one, Function)]
+            return any("compile" in function.wrappers for function in functions)
         case ["closure"]:
             functions = [value for value in given(event) if isinstance(value, Function)]
             return any(tensors(*(captive for function in functions for _, captive in function.closure)))

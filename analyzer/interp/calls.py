@@ -42,7 +42,7 @@ DISABLERS = ("torch.compiler.disable", "torch._dynamo.disable", "torch._disable_
 TRANSPARENT = (
     "functools.lru_cache", "functools.cache", "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast", "torch.amp.autocast",
     "torch.cuda.amp.autocast", "torch.set_grad_enabled", "typing.no_type_check", "typing.final", "abc.abstractmethod", "torch.jit.ignore",
-    "torch.jit.unused", "torch.jit.export", "functools.wraps", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cuda.amp.custom_fwd",
+    "torch.jit.unused", "torch.jit.export", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cuda.amp.custom_fwd",
     "torch.compiler.allow_in_graph", "torch.jit.script_if_tracing", "functools.singledispatch", "torch.compiler.substitute_in_graph",
 )  # fmt: skip
 OPAQUE = ("torch.library.custom_op", "torch.library.triton_op", "torch.jit.script", "torch._jit_internal.script", "triton.jit", "torch.compiler.nonstrict_trace", "torch.compiler.leaf_function")

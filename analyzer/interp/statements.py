@@ -146,7 +146,7 @@ def if_(m: Machine, f: Frame, node: ast.If) -> bool:
     return True
 
 
-def looping(m: Machine, f: Frame, node: ast.For | ast.AsyncFor | ast.While, enter) -> bool:  # noqa: ANN001
+def looping(m: Machine, f: Frame, node: ast.For | ast.AsyncFor | ast.While, enter) -> bool:
     """Run a loop's body until what holds at its head no longer changes, at most three times."""
     outer, f.exits = f.exits, []
     f.branches += 1

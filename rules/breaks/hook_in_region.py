@@ -9,12 +9,13 @@ from tlint.rules.reading import breaking, callee
 
 
 class HookInRegion(Rule):
-    """A hook is registered on a module while it is being compiled.
+    """A hook is registered on a module while it is being compiled, or a module with backward hooks is called.
 
     ## Why it breaks
 
     Registering changes the module's own tables and returns a handle, which are effects on an object outside the
-    graph. Hooks on tensors (`t.register_hook`) are traced.
+    graph. Forward hooks that were registered before are traced, backward hooks of modules need compiled autograd. Hooks
+    on tensors (`t.register_hook`) are traced.
 
     ## Bad
 
@@ -59,13 +60,14 @@ class HookInRegion(Rule):
     """
 
     code, name = "TL124", "hook-in-region"
-    remedy = "register it once, before the first compiled call"
-    gb_types = ("setattr() on unsupported type",)
+    remedy = "register it once, before the first compiled call; for gradients use a hook on the output tensor"
+    # The second is what Dynamo says of `register_backward_hook`, which torch has deprecated.
+    gb_types = ("setattr() on unsupported type", "Tensor with grad_fn()")
 
     def call(self, event: Event) -> Iterator[Finding]:
         if fact := breaking(event, "hook"):
-            yield event.finding(
-                f"`{callee(event)}` registers a hook inside the compiled function",
-                gb_types=(fact.gb_type,),
-                when=fact.when,
-            )
+            if fact.only == "backward-hook":
+                what = f"`{callee(event)}` runs a module that has a backward hook"
+            else:
+                what = f"`{callee(event)}` registers a hook inside the compiled function"
+            yield event.finding(what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when)

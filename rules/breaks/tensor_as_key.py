@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import Sequence, Value, members
+from tlint.analyzer.interp.values import Sequence
 from tlint.rules.base import Event, Finding, Rule
-from tlint.rules.reading import callee
-
-ORDERING = ("builtins.sorted", "builtins.list.sort", "builtins.min", "builtins.max")
-
+from tlint.rules.reading import callee, sure, tensors
 
 class TensorAsKey(Rule):
-    """Tensors are compared with each other to sort a list.
+    """Tensors are compared with each other to put things in order.
+
+    `sorted()`, `list.sort()` of tensors or of tuples that hold some, or by a `key` that gives tensors; `min()` and
+    `max()` likewise.
 
     ## Why it breaks
 
@@ -58,22 +58,18 @@ class TensorAsKey(Rule):
         "sort with non-constant keys",
         "min/max with non-constant key",
         "invalid call to builtin op handler",
+        "list_richcompare_nonconst",
+        "Failed to trace builtin operator",
     )
 
-    def call(self, event: Event) -> Iterator[Finding]:
-        name = event.callee.qualname
-        if name not in ORDERING:
-            return
-        key = event.argument(None, "key")
-        if key is not None and not key.is_none:
-            return  # what the key returns is not known here
-        walked = event.receiver if name == "builtins.list.sort" else event.argument(0, "iterable")
-        if name in ORDERING[:2] and compares_tensors(walked):
-            yield event.finding(f"`{callee(event)}` compares tensors with each other")
+    def branch(self, event: Event) -> Iterator[Finding]:
+        if event.construct == "sort" and compares_tensors(event):
+            yield event.finding(f"`{callee(event)}` compares tensors with each other", confidence=sure(event.value))
 
 
-def compares_tensors(walked: Value | None) -> bool:
-    if not isinstance(walked, Sequence):
-        return False
-    items = walked.items if walked.items is not None else (walked.item,)
-    return any(member.is_tensor for item in items for member in members(item))
+def compares_tensors(event: Event) -> bool:
+    """Whether what is put in order is a tensor, or a tuple that Dynamo compares with the tensors in it."""
+    if not isinstance(event.value, Sequence):
+        return event.value.is_tensor
+    first = event.value.items[0] if event.value.items else event.value.item
+    return any(tensors(first)) or bool(event.facts.lookup("builtins.tuple.__lt__").gb_type and any(tensors(event.value)))
