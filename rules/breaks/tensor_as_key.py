@@ -8,6 +8,7 @@ from tlint.analyzer.interp.values import Sequence
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import callee, sure, tensors
 
+
 class TensorAsKey(Rule):
     """Tensors are compared with each other to put things in order.
 
@@ -72,4 +73,5 @@ def compares_tensors(event: Event) -> bool:
     if not isinstance(event.value, Sequence):
         return event.value.is_tensor
     first = event.value.items[0] if event.value.items else event.value.item
-    return any(tensors(first)) or bool(event.facts.lookup("builtins.tuple.__lt__").gb_type and any(tensors(event.value)))
+    eager = event.facts.lookup("builtins.tuple.__lt__").gb_type  # where it does not stop at the first that differs
+    return any(tensors(event.value if eager else first))
