@@ -176,7 +176,7 @@ def refine(m: Machine, f: Frame, test: ast.expr, wanted: bool) -> None:
             keep(m, f, fact, lambda v: v.is_tensor is wanted)
 
 
-def keep(m: Machine, f: Frame, subject: ast.expr, possible) -> None:  # noqa: ANN001
+def keep(m: Machine, f: Frame, subject: ast.expr, possible) -> None:
     key = expressions.dotted(subject.target if isinstance(subject, ast.NamedExpr) else subject)
     if key is None:
         return
