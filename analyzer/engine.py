@@ -1,4 +1,4 @@
-"""Events meet rules: finds the compile roots, lets the interpreter walk them, and turns what rules say into findings."""
+"""Events meet rules: the roots are found, the interpreter walks them, and what rules say becomes findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tlint import rules
 from tlint.analyzer import facts
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import FunctionDef, ModuleDef, Project, paused_gc
-from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
+from tlint.analyzer.interp.machine import Frame, Machine
 from tlint.analyzer.interp.values import UNKNOWN, Value, join, members
 from tlint.analyzer.model import (
     Analysis,
@@ -103,7 +103,8 @@ class _Run:
         self.machine = Machine(self.project, facts.load(version), self)
         self.known = rules.load()
         self.listeners: dict[str, list[tuple[Rule, Callable[[Event], Iterator[Any]]]]] = {
-            kind: [(rule, getattr(rule, kind)) for rule in self.known.values() if hasattr(rule, kind)] for kind in EVENTS
+            kind: [(rule, getattr(rule, kind)) for rule in self.known.values() if hasattr(rule, kind)]
+            for kind in EVENTS
         }
         self.drafts: dict[Any, Draft] = {}
         self.sites: dict[ast.AST, tuple[Frame, Site, Value, Any, Any]] = {}
@@ -167,18 +168,24 @@ class _Run:
                 self.project.give_up(path)
                 if path in self.workspace.reported:
                     self._syntax(path, error.line, error.column, error.message)
-        for path, error in self.project.errors.items():
+        for path, wrong in self.project.errors.items():
             if path in self.workspace.reported:
-                self._syntax(path, error.lineno or 1, error.offset or 1, error.msg or "does not parse")
+                self._syntax(path, wrong.lineno or 1, wrong.offset or 1, wrong.msg or "does not parse")
 
     def _syntax(self, path: Path, line: int, column: int, message: str) -> None:
-        self.broken.append(self._bare("TL902", path, Span(line, max(1, column), line, max(1, column) + 1), f"does not parse: {message}"))
+        self.broken.append(
+            self._bare(
+                "TL902", path, Span(line, max(1, column), line, max(1, column) + 1), f"does not parse: {message}"
+            )
+        )
 
     def _bare(self, code: str, path: Path, span: Span, message: str) -> Finding:
         rule = self.known[code]
         shown = self._shown(path)
         digest = hashlib.sha256(f"{rule.name}\0{self._inside(path)}\0{message}".encode()).hexdigest()[:16]
-        return Finding(digest, code, rule.name, message, shown, span, rule.severity, Confidence.certain, torch=(self.version,))
+        return Finding(
+            digest, code, rule.name, message, shown, span, rule.severity, Confidence.certain, torch=(self.version,)
+        )
 
     # Listener ------------------------------------------------------------------------------------------------------
 
@@ -270,7 +277,19 @@ class _Run:
             claim = rule.claim() if gb_types is None else Claim("dynamo", tuple(gb_types), when or rule.when)
             if claim is not None and when is not None:
                 claim = replace(claim, when=when)
-            draft = Draft(rule, frame.module, frame.qualname, frame.statement, span, message, sure, severity, claim, conditions, tuple(related))
+            draft = Draft(
+                rule,
+                frame.module,
+                frame.qualname,
+                frame.statement,
+                span,
+                message,
+                sure,
+                severity,
+                claim,
+                conditions,
+                tuple(related),
+            )
             self.drafts[key] = draft
         else:
             draft.confidence = max(draft.confidence, sure)
@@ -361,7 +380,7 @@ class _Run:
         )
 
     def _severity(self, draft: Draft, severity: Severity, paths: list[RootPath]) -> Severity:
-        """The consequence: a break under fullgraph is an error; what only an assumed root reaches is never more than info."""
+        """The consequence: a break under fullgraph is an error; what only an assumed root reaches is at most info."""
         if not any(p.kind > RootKind.assumed for p in paths):
             return min(severity, Severity.info)
         breaks = draft.claim is not None and draft.claim.when != "default"
@@ -423,12 +442,12 @@ class _Run:
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
-# Places ------------------------------------------------------------------------------------------------------------
+# Places ---------------------------------------------------------------------------------------------------------------
 
 
 def span_of(module: ModuleDef, node: ast.AST) -> Span:
     """Where a node is, in code points from 1."""
-    if not hasattr(node, "lineno"):
+    if not isinstance(node, (ast.expr, ast.stmt, ast.excepthandler, ast.arg, ast.keyword, ast.alias)):
         return Span(1, 1, 1, 1)
     last = node.end_lineno or node.lineno
     return Span(
@@ -462,7 +481,7 @@ def header(node: ast.AST) -> tuple[int, int]:
 
 def first_line(node: ast.AST) -> int:
     """A definition begins with its decorators."""
-    return min(n.lineno for n in (node, *getattr(node, "decorator_list", ())))  # type: ignore[attr-defined]
+    return min(n.lineno for n in (node, *getattr(node, "decorator_list", ())))
 
 
 def header_text(draft: Draft) -> str:
@@ -517,6 +536,3 @@ def describe(test: ast.expr, wanted: bool) -> str:
     if len(text) > 60:
         text = text[:59] + "…"
     return text if wanted else f"not ({text})" if " " in text else f"not {text}"
-
-
-__all__ = ["Dynamo", "FunctionDef", "analyze"]

@@ -16,7 +16,7 @@ class Facts:
 
     def __init__(self, version: str, table: dict[str, Any]) -> None:
         self.version = version
-        self.callables: dict[str, dict[str, str]] = table["callables"]
+        self.callables: dict[str, dict[str, Any]] = table["callables"]
         self.attributes: dict[str, str] = table.get("attributes", {})
         self.modules: frozenset[str] = frozenset(table.get("modules", ()))
         self.aliases: dict[str, str] = table.get("aliases", {})

@@ -1,7 +1,7 @@
 """Every value that crosses a layer: frozen, text only, serialisable.
 
-The order below is the order in which they come about: a `Finding` carries a `Claim` that the compiler can refute, an
-`Observation` is what the compiler was seen doing, a `Verdict` is the comparison of the two, and a `Report` is all of it.
+The order below is that in which they come about: a `Finding` carries a `Claim` that the compiler can refute, an
+`Observation` is what the compiler was seen doing, a `Verdict` compares the two, and a `Report` is all of it.
 Standard library only: the worker side and the rules import this module and nothing else of the analyzer.
 
 Lines and columns count from 1, columns in code points, ends are exclusive. Paths use "/".
@@ -88,8 +88,8 @@ class Related:
 class Claim:
     """What the compiler should be seen doing at the finding's span.
 
-    `gb_types` are Dynamo's own graph break types, any of which confirms. `when` is "default" (breaks in default mode but
-    passes `fullgraph=True`), "fullgraph" (an error only there) or "always".
+    `gb_types` are Dynamo's own graph break types, any of which confirms. `when` is "default" (breaks in default mode
+    but passes `fullgraph=True`), "fullgraph" (an error only there) or "always".
     """
 
     stage: str = "dynamo"
@@ -161,15 +161,16 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
 
 
-# What the worker saw ------------------------------------------------------------------------------------------------
+# What the worker saw --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
     """One place where Dynamo broke the graph, folded over resume functions and repeated frames.
 
-    `stack` is outermost first, as (path, line, function), of the user's frames. `intended`: a `disable` or torch asked for
-    it. `frame_lost`: the whole frame fell back to eager. `cost` is graphs, eager operators, kernels, bytes, microseconds.
+    `stack` is outermost first, as (path, line, function), of the user's frames. `intended`: a `disable` or torch asked
+    for it. `frame_lost`: the whole frame fell back to eager. `cost` is graphs, eager operators, kernels, bytes,
+    microseconds.
     """
 
     id: str
@@ -237,14 +238,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A target with the instruction spans that Dynamo executed, by path. Empty spans: the interpreter has no positions."""
+    """A target with the instruction spans that Dynamo executed, by path. Empty: the interpreter has no positions."""
 
     target: Target
     executed: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
     trials: tuple[Mapping[str, Any], ...] = ()
 
 
-# The report ---------------------------------------------------------------------------------------------------------
+# The report -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,8 @@ class Analysis:
     roots: tuple[Root, ...]
     files: int
     functions: int
-    reach: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()  # roots asked for by name that are not there
+    targeted: bool = False  # only the targets of verification were looked at
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import bisect
-import re
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any
 
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef
-from tlint.analyzer.index.definitions import SCOPES, own_nodes
-from tlint.analyzer.interp import calls, expressions, library, objects, statements
+from tlint.analyzer.index.definitions import SCOPES
+from tlint.analyzer.interp import calls, objects, statements
 from tlint.analyzer.interp.machine import SCRIPT, Dynamo, Frame, Machine
 from tlint.analyzer.interp.values import (
     UNKNOWN,
@@ -30,7 +30,6 @@ from tlint.analyzer.interp.values import (
     Sequence,
     Tensor,
     Value,
-    join,
     members,
 )
 from tlint.analyzer.model import Confidence, Root, RootKind, TlintError
@@ -50,14 +49,16 @@ class Entry:
     every: bool = False
 
 
-def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str, int, int], None]) -> tuple[list[Entry], list[Root]]:
+def find_roots(
+    m: Machine, run: Any, settings: Settings, progress: Callable[[str, int, int], None]
+) -> tuple[list[Entry], list[Root]]:
     """The entries to walk in order, explicit roots first, and all roots as `tlint roots` lists them."""
     captured = captures(m)
     entries: dict[tuple[str, Dynamo, Value], Entry] = {}
     roots: list[Root] = []
     with m.shallow(SCRIPT):
         drive(m, run, progress)
-    for node, (frame, site, callee, _args, keywords) in run.sites.items():
+    for node, (frame, site, _callee, _args, keywords) in run.sites.items():
         if dict(keywords).get("disable") == Const(True):
             continue  # nothing is compiled
         how = {"method": "`.compile()`", "export": "`torch.export`"}.get(site.form, "`torch.compile`")
@@ -75,7 +76,7 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
         if not any(e.name == entry.name and e.dynamo == entry.dynamo for e in entries.values()):
             entries[entry.name, entry.dynamo, entry.value] = entry
             at = run.shown(entry.module.path), *place(entry.value)
-            roots.append(Root(entry.name, RootKind.named, False, *at, how))
+            roots.append(Root(entry.name, entry.kind, False, *at, how))
     if settings.roots != "explicit":
         kind = RootKind.named if settings.roots == "modules" else RootKind.assumed
         held, assumed = set(), []
@@ -91,7 +92,17 @@ def find_roots(m: Machine, run: Any, settings: Settings, progress: Callable[[str
             entry = Entry(name, kind, Instance(Class(cls), None), module, Dynamo(*captured), every=True)
             if name not in names:
                 entries[name, entry.dynamo, entry.value] = entry
-                roots.append(Root(name, kind, False, run.shown(module.path), cls.node.lineno, cls.node.col_offset + 1, "nn.Module.forward"))
+                roots.append(
+                    Root(
+                        name,
+                        kind,
+                        False,
+                        run.shown(module.path),
+                        cls.node.lineno,
+                        cls.node.col_offset + 1,
+                        "nn.Module.forward",
+                    )
+                )
     return list(entries.values()), roots
 
 
@@ -131,7 +142,7 @@ def place(value: Value) -> tuple[int, int]:
     return (node.lineno, node.col_offset + 1) if node is not None else (1, 1)  # type: ignore[attr-defined]
 
 
-# Settings in force ---------------------------------------------------------------------------------------------------
+# Settings in force ----------------------------------------------------------------------------------------------------
 
 
 def captures(m: Machine) -> tuple[bool, bool]:
@@ -152,13 +163,17 @@ def in_force(captured: tuple[bool, bool], keywords: dict[str, Value], form: str)
     return Dynamo(captured[0] or fullgraph, captured[1] or fullgraph, fullgraph)
 
 
-# What the code compiles ------------------------------------------------------------------------------------------------
+# What the code compiles -----------------------------------------------------------------------------------------------
 
 
 def drive(m: Machine, run: Any, progress: Callable[[str, int, int], None]) -> None:
     """Interpret, without events, the code that calls torch.compile, so that each call says what it compiles."""
     pending: list[FunctionDef] = []
-    modules = [module for module in loaded(m) if any(word in module.text for word in ("compile", "torch.export", "torch._dynamo"))]
+    modules = [
+        module
+        for module in loaded(m)
+        if any(word in module.text for word in ("compile", "torch.export", "torch._dynamo"))
+    ]
     for i, module in enumerate(modules):
         progress("looking for roots", i, len(modules))
         names = COMPILING | aliases(module)
@@ -179,15 +194,17 @@ def drive(m: Machine, run: Any, progress: Callable[[str, int, int], None]) -> No
             pending.append(function)
             enter(m, function)
     # What a wrapper compiles its callers say.
-    waiting = {frame.function for frame, site, *_ in run.sites.values() if not any(v.qualname for v in members(site.target))}
+    waiting = {
+        frame.function for frame, site, *_ in run.sites.values() if not any(v.qualname for v in members(site.target))
+    }
     wrappers = frozenset(f.name for f in pending if f in waiting and f.parameters and not f.name.startswith("__"))
     for path in m.project.files if wrappers else ():
-        if any(name in m.project.texts.get(path, "") for name in wrappers) and (module := m.project.module_at(path)):
-            lines = lines_with(module, wrappers)
-            top = (s for s in module.tree.body if not isinstance(s, SCOPES) and covers(s, lines))
-            if module not in modules and any(mentions(s, wrappers) for s in top):
-                statements.block(m, m.module_frame(module), module.tree.body)
-            for function in module.functions():
+        if any(name in m.project.texts.get(path, "") for name in wrappers) and (caller := m.project.module_at(path)):
+            lines = lines_with(caller, wrappers)
+            loose = (s for s in caller.tree.body if not isinstance(s, SCOPES) and covers(s, lines))
+            if caller not in modules and any(mentions(s, wrappers) for s in loose):
+                statements.block(m, m.module_frame(caller), caller.tree.body)
+            for function in caller.functions():
                 if function not in pending and covers(function.node, lines) and mentions(function.node, wrappers):
                     enter(m, function)
 
@@ -209,7 +226,13 @@ def enter(m: Machine, function: FunctionDef) -> None:
     if function.cls is not None:
         decorated = objects.decorated(m, m.module_frame(function.module), function)
         kinds = decorated.wrappers if isinstance(decorated, Function) else ()
-        receiver = None if "static" in kinds else Class(function.cls) if "class" in kinds else Instance(Class(function.cls), None)
+        receiver = (
+            None
+            if "static" in kinds
+            else Class(function.cls)
+            if "class" in kinds
+            else Instance(Class(function.cls), None)
+        )
     value = Function(function, receiver)
     calls.run(m, m.module_frame(function.module), value, calls.root_arguments(m, value, tensors=False), function.node)
 
@@ -245,17 +268,40 @@ def entries_of(m: Machine, target: Value, module: ModuleDef, kind: RootKind, dyn
     for value in members(target):
         match value:
             case Function(definition=definition):
-                yield Entry(name_of(value), kind, value, definition.module, dynamo, inputs_of(m, definition.module, definition.qualname))
+                yield Entry(
+                    name_of(value),
+                    kind,
+                    value,
+                    definition.module,
+                    dynamo,
+                    inputs_of(m, definition.module, definition.qualname),
+                )
             case Instance(cls=Class(definition=cls)):
-                yield Entry(f"{cls.module.name}:{cls.qualname}", kind, value, cls.module, dynamo, inputs_of(m, cls.module, cls.qualname))
+                yield Entry(
+                    f"{cls.module.name}:{cls.qualname}",
+                    kind,
+                    value,
+                    cls.module,
+                    dynamo,
+                    inputs_of(m, cls.module, cls.qualname),
+                )
             case Class(definition=cls) if objects.is_module(m, cls):
-                yield Entry(f"{cls.module.name}:{cls.qualname}", kind, Instance(value, None), cls.module, dynamo, inputs_of(m, cls.module, cls.qualname))
+                yield Entry(
+                    f"{cls.module.name}:{cls.qualname}",
+                    kind,
+                    Instance(value, None),
+                    cls.module,
+                    dynamo,
+                    inputs_of(m, cls.module, cls.qualname),
+                )
             case Partial():
                 inner = value.function
                 if isinstance(inner, Function):
                     yield Entry(name_of(inner), kind, value, inner.definition.module, dynamo)
             case ExternalInstance(cls=name) if m.facts.canonical(name) in m.facts.modules and holds_project(value):
-                yield Entry(f"{module.name}:{name.rpartition('.')[2]}", kind, value, module, dynamo, inputs_of(m, module, ""))
+                yield Entry(
+                    f"{module.name}:{name.rpartition('.')[2]}", kind, value, module, dynamo, inputs_of(m, module, "")
+                )
             case Bound(receiver=ExternalInstance()):
                 yield Entry(f"{module.name}:{value.qualname}", kind, value, module, dynamo)
 
@@ -278,11 +324,15 @@ def holds_project(v: Value) -> bool:
 def name_of(value: Function) -> str:
     definition = value.definition
     owner = value.receiver.cls.definition if isinstance(value.receiver, Instance) else None
-    qualname = f"{owner.qualname}.{definition.name}" if owner is not None and definition.cls is not None else definition.qualname
+    qualname = (
+        f"{owner.qualname}.{definition.name}"
+        if owner is not None and definition.cls is not None
+        else definition.qualname
+    )
     return f"{definition.module.name}:{qualname}"
 
 
-# What the user names -----------------------------------------------------------------------------------------------------
+# What the user names --------------------------------------------------------------------------------------------------
 
 
 def asked(m: Machine, run: Any, settings: Settings, captured: tuple[bool, bool]) -> Iterator[tuple[str, Entry]]:
@@ -292,10 +342,31 @@ def asked(m: Machine, run: Any, settings: Settings, captured: tuple[bool, bool])
             yield from (("--root", entry) for entry in named(m, target, captured))
         except TlintError as error:  # the rest is looked at all the same
             run.errors.append(str(error))
+    if settings.root_decorators:
+        yield from (("root-decorators", entry) for entry in decorated(m, frozenset(settings.root_decorators), captured))
     for target in settings.verify_settings.targets:
         # The worker tells what is wrong with a target; one that only running makes is none of the static stage's.
         with contextlib.suppress(TlintError):
             yield from (("target", entry) for entry in named(m, target, captured))
+
+
+def decorated(m: Machine, decorators: frozenset[str], captured: tuple[bool, bool]) -> Iterator[Entry]:
+    """What the project's own decorators compile. They are told by the names that the imports give them."""
+    for module in loaded(m):
+        for function in module.functions():
+            if any(written(module, decorator) in decorators for decorator in function.decorators()):
+                for entry in named(m, f"{module.path}:{function.qualname}", captured):
+                    yield replace(entry, kind=RootKind.explicit)
+
+
+def written(module: ModuleDef, decorator: ast.expr) -> str:
+    """The qualified name of a decorator, called or not."""
+    name = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    first, dot, rest = name.partition(".")
+    match module.symbols.get(first):
+        case ImportOf(module=source, attribute=attribute):
+            return ".".join(filter(None, (source, attribute))) + dot + rest
+    return f"{module.name}.{name}"
 
 
 def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
@@ -318,7 +389,9 @@ def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
         value = objects.get_attribute(m, top, value, part, module.tree)
     if value is UNKNOWN and first not in module.symbols:
         near = ", ".join(sorted(n for n, s in module.symbols.items() if isinstance(s, (FunctionDef, ClassDef)))[:8])
-        raise TlintError(f"--root {target}: {module.path.name} defines no {qualname}; it defines {near or 'nothing to compile'}")
+        raise TlintError(
+            f"--root {target}: {module.path.name} defines no {qualname}; it defines {near or 'nothing to compile'}"
+        )
     entries = list(entries_of(m, value, module, RootKind.named, Dynamo(*captured)))
     inputs = inputs_of(m, module, qualname)
     return [replace(e, inputs=e.inputs if e.inputs is not None else inputs) for e in entries]
@@ -353,11 +426,11 @@ def certain(v: Value) -> Value:
     return replace(v, certain=Confidence.certain, origin="input") if isinstance(v, Tensor) else v
 
 
-# Walking -----------------------------------------------------------------------------------------------------------------
+# Walking --------------------------------------------------------------------------------------------------------------
 
 
 def walk(m: Machine, entry: Entry) -> None:
-    """Interpret a root as Dynamo would. A `forward` that an earlier root has reached is not entered again by assumption."""
+    """Interpret a root as Dynamo would. A `forward` that an earlier root has reached is none by assumption."""
     frame = Frame(entry.module, None, {}, dynamo=entry.dynamo)
     value = entry.value
     method: FunctionDef | None = None
@@ -367,21 +440,33 @@ def walk(m: Machine, entry: Entry) -> None:
         if method is None:
             return
         own = value.cls.definition
-        if entry.every and method in m.functions and (method.cls is own or m.functions.issuperset(own.methods.values())):
+        if (
+            entry.every
+            and method in m.functions
+            and (method.cls is own or m.functions.issuperset(own.methods.values()))
+        ):
             return
         bound = objects.bound_method(m, method, value)
         value = bound if isinstance(bound, (Function, Partial)) else Function(method, value)
     if isinstance(value, Partial):
-        calls.call_value(m, frame, value, entry.inputs or (), () if entry.inputs else left_open(m, value), entry.module.tree)
+        calls.call_value(
+            m, frame, value, entry.inputs or (), () if entry.inputs else left_open(m, value), entry.module.tree
+        )
         return
     if not isinstance(value, Function):
-        calls.call_value(m, frame, value, entry.inputs or (Tensor(origin="input", certain=Confidence.likely),), (), entry.module.tree)
+        calls.call_value(
+            m, frame, value, entry.inputs or (Tensor(origin="input", certain=Confidence.likely),), (), entry.module.tree
+        )
         return
     if method is not None and value.definition is not method:
         # A decorator's wrapper takes what the function it wraps declares: by name, if it takes names.
         declared = calls.root_arguments(m, Function(method, value.receiver))
         own = method.node.args
-        rest = {own.vararg.arg if own.vararg else "", own.kwarg.arg if own.kwarg else "", *(p.arg for p in method.parameters[:1])}
+        rest = {
+            own.vararg.arg if own.vararg else "",
+            own.kwarg.arg if own.kwarg else "",
+            *(p.arg for p in method.parameters[:1]),
+        }
         named = tuple((k, v) for k, v in declared.items() if k not in rest)
         inputs = entry.inputs or ()
         if value.definition.node.args.kwarg is None:
@@ -406,6 +491,3 @@ def left_open(m: Machine, value: Partial) -> tuple[tuple[str, Value], ...]:
     positional = [p.arg for p in (*a.posonlyargs, *a.args)][len(value.args) + (inner.receiver is not None) :]
     wanted = {*positional, *(p.arg for p in a.kwonlyargs)} - {name for name, _ in value.keywords}
     return tuple((name, v) for name, v in calls.root_arguments(m, inner).items() if name in wanted)
-
-
-_ = (External, expressions, library, join, own_nodes)

@@ -1,4 +1,4 @@
-"""The index: which module, class or function a name in the project means. Files are parsed when they are first needed."""
+"""The index: what a name in the project means. Files are parsed when they are first needed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ class Project:
                     warnings.simplefilter("ignore", SyntaxWarning)  # the user's own interpreter tells them
                     tree = ast.parse(text)
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-                self.errors[path] = error if isinstance(error, SyntaxError) else SyntaxError(str(error) or type(error).__name__)
+                self.errors[path] = (
+                    error if isinstance(error, SyntaxError) else SyntaxError(str(error) or type(error).__name__)
+                )
                 return None
             module = ModuleDef(next(self._candidates(path, set())), path, text, tree, path.name == "__init__.py")
             scan(module)
@@ -127,7 +129,12 @@ class Project:
         found = module.symbols.get(name)
         if found is None and module.stars:
             found = self.starred(module).get(name)
-            if found is None and len(module.stars) == 1 and not name.startswith("_") and not self.is_project(module.stars[0]):
+            if (
+                found is None
+                and len(module.stars) == 1
+                and not name.startswith("_")
+                and not self.is_project(module.stars[0])
+            ):
                 return ImportOf(module.stars[0], name)  # the only package that it can come from
         return found
 
@@ -151,7 +158,10 @@ def exports(module: ModuleDef) -> frozenset[str]:
     listed = module.symbols.get("__all__")
     values = listed.values if isinstance(listed, Assigned) else []
     return frozenset(
-        n.value for node, _ in values for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        n.value
+        for node, _ in values
+        for n in ast.walk(node)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str)
     )
 
 

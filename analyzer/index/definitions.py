@@ -14,7 +14,9 @@ from pathlib import Path
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 # A statement that begins by giving an attribute a value, alone or with others.
-STORE = re.compile(r"^[ \t]*[(\w]\w*\.\w+[ \t]*(?:,|:|//?=|[-+*%|&^@]?=(?!=))|,[ \t]*\w+\.\w+[ \t)]*(?:,|=(?!=))", re.MULTILINE)
+STORE = re.compile(
+    r"^[ \t]*[(\w]\w*\.\w+[ \t]*(?:,|:|//?=|[-+*%|&^@]?=(?!=))|,[ \t]*\w+\.\w+[ \t)]*(?:,|=(?!=))", re.MULTILINE
+)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -42,6 +44,9 @@ class FunctionDef:
     node: FunctionNode
     cls: ClassDef | None = None
     parent: FunctionDef | None = None
+    # Functions and classes that the body makes: each has one identity.
+    nested: dict[ast.AST, FunctionDef] = field(default_factory=dict)
+    local_classes: dict[ast.AST, ClassDef] = field(default_factory=dict)
 
     @cached_property
     def parameters(self) -> list[ast.arg]:
@@ -67,11 +72,6 @@ class FunctionDef:
             if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == first
         }
         return tuple(sorted(found))
-
-    @cached_property
-    def nested(self) -> dict[ast.AST, FunctionDef]:
-        """Definitions of the functions made in the body, so that each has one identity."""
-        return {}
 
     def decorators(self) -> list[ast.expr]:
         return getattr(self.node, "decorator_list", [])
@@ -119,6 +119,9 @@ class ModuleDef:
     is_package: bool
     symbols: dict[str, Symbol] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
+    # What its top level makes when it is interpreted.
+    nested: dict[ast.AST, FunctionDef] = field(default_factory=dict)
+    local_classes: dict[ast.AST, ClassDef] = field(default_factory=dict)
 
     @cached_property
     def lines(self) -> list[str]:

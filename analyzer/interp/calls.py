@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import Any
 
 from tlint.analyzer.index import FunctionDef
-from tlint.analyzer.interp import annotations, expressions, library, objects, statements
+from tlint.analyzer.interp import expressions, hints, library, objects, statements
 from tlint.analyzer.interp.machine import CONTEXTS, DECORATOR, Frame, Machine, Result
 from tlint.analyzer.interp.values import (
     NONE,
@@ -38,14 +39,30 @@ Args = library.Args
 Keywords = library.Keywords
 
 COMPILERS = ("torch.compile", "torch._dynamo.optimize", "torch.export.export")
-DISABLERS = ("torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo", "torch._dynamo.external_utils.disable", "torch.compiler.skip")
+DISABLERS = (
+    "torch.compiler.disable",
+    "torch._dynamo.disable",
+    "torch._disable_dynamo",
+    "torch._dynamo.external_utils.disable",
+    "torch.compiler.skip",
+)
+# Decorators that leave a function, for Dynamo, as it is.
 TRANSPARENT = (
-    "functools.lru_cache", "functools.cache", "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.autocast", "torch.amp.autocast",
-    "torch.cuda.amp.autocast", "torch.set_grad_enabled", "typing.no_type_check", "typing.final", "abc.abstractmethod", "torch.jit.ignore",
-    "torch.jit.unused", "torch.jit.export", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cuda.amp.custom_fwd",
-    "torch.compiler.allow_in_graph", "torch.jit.script_if_tracing", "functools.singledispatch", "torch.compiler.substitute_in_graph",
+    "functools.lru_cache", "functools.cache", "functools.singledispatch", "typing.no_type_check", "typing.final",
+    "abc.abstractmethod", "torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled",
+    "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.amp.custom_fwd", "torch.amp.custom_bwd",
+    "torch.cuda.amp.custom_fwd", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export",
+    "torch.jit.script_if_tracing", "torch.compiler.allow_in_graph", "torch.compiler.substitute_in_graph",
 )  # fmt: skip
-OPAQUE = ("torch.library.custom_op", "torch.library.triton_op", "torch.jit.script", "torch._jit_internal.script", "triton.jit", "torch.compiler.nonstrict_trace", "torch.compiler.leaf_function")
+OPAQUE = (
+    "torch.library.custom_op",
+    "torch.library.triton_op",
+    "torch.jit.script",
+    "torch._jit_internal.script",
+    "triton.jit",
+    "torch.compiler.nonstrict_trace",
+    "torch.compiler.leaf_function",
+)
 PROPERTIES = ("builtins.property", "functools.cached_property", "torch.utils._python_dispatch.cached_property")
 
 
@@ -105,10 +122,21 @@ def call_one(m: Machine, f: Frame, callee: Value, args: Args, keywords: Keywords
         case Class(definition=cls):
             return construct(m, f, callee, args, keywords, node)
         case Instance(cls=cls):
-            name = "forward" if objects.is_module(m, cls.definition) and objects.find_method(m, cls.definition, "__call__") is None else "__call__"
+            name = (
+                "forward"
+                if objects.is_module(m, cls.definition) and objects.find_method(m, cls.definition, "__call__") is None
+                else "__call__"
+            )
             method = objects.find_method(m, cls.definition, name)
             if method is None:
-                outside = next((e for e in objects.mro(m, cls.definition) if isinstance(e, str) and m.facts.canonical(e) in m.facts.modules), None)
+                outside = next(
+                    (
+                        e
+                        for e in objects.mro(m, cls.definition)
+                        if isinstance(e, str) and m.facts.canonical(e) in m.facts.modules
+                    ),
+                    None,
+                )
                 if outside is not None:
                     return call_module(m, f, made_like(m, callee, outside), args, keywords, node)
                 return UNKNOWN
@@ -143,7 +171,11 @@ def call_module(m: Machine, f: Frame, callee: ExternalInstance, args: Args, keyw
     if cls == "torch.nn.Sequential":
         value = library.first(args)
         inside = library.modules_in(callee)
-        layers = inside.items if isinstance(inside, Sequence) and inside.items is not None else (library.element_of(m, inside),)
+        layers = (
+            inside.items
+            if isinstance(inside, Sequence) and inside.items is not None
+            else (library.element_of(m, inside),)
+        )
         for layer in layers:
             value = call_value(m, f, layer, (value,), (), node)
         return value
@@ -171,7 +203,13 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
             return receiver
         case Instance() if name in ("children", "named_children"):
             return Sequence("iterator", None, objects.child_of(m, receiver, name == "named_children"))
-        case Instance() if objects.is_record(m, receiver.cls.definition) and name in ("keys", "values", "items", "get", "pop"):
+        case Instance() if objects.is_record(m, receiver.cls.definition) and name in (
+            "keys",
+            "values",
+            "items",
+            "get",
+            "pop",
+        ):
             return container_method(m, f, objects.as_record(m, receiver), name, args, keywords, node)
         case ExternalInstance(cls=cls) if m.facts.canonical(cls) in m.facts.modules:
             if name == "compile":
@@ -183,7 +221,10 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
             container = module_container(m, f, receiver, name, args)
             if container is not None:
                 return container
-            if name in ("register_buffer", "register_parameter", "add_module", "register_module") and f.receiver is not None:
+            if (
+                name in ("register_buffer", "register_parameter", "add_module", "register_module")
+                and f.receiver is not None
+            ):
                 registered(m, f, args, keywords, name)
         case Function() | Partial():
             return UNKNOWN
@@ -193,11 +234,27 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
         if own is not None:
             own["$super"] = ExternalInstance(receiver.cls, args, keywords)
         return NONE
-    fact = m.facts.lookup(qualname) or (m.facts.lookup(f"torch.nn.Module.{name}") if isinstance(receiver, (Instance, ExternalInstance)) else None)
-    m.emit("call", f, node, callee=Bound(receiver, name), receiver=receiver, method=name, args=args, keywords=keywords, fact=fact)
+    fact = m.facts.lookup(qualname) or (
+        m.facts.lookup(f"torch.nn.Module.{name}") if isinstance(receiver, (Instance, ExternalInstance)) else None
+    )
+    m.emit(
+        "call",
+        f,
+        node,
+        callee=Bound(receiver, name),
+        receiver=receiver,
+        method=name,
+        args=args,
+        keywords=keywords,
+        fact=fact,
+    )
     if isinstance(receiver, Tensor):
         return tensor_method(m, receiver, name, args, keywords, fact)
-    return library.returned(fact, args, keywords, receiver) if fact is not None and fact.returns else outside(args, keywords)
+    return (
+        library.returned(fact, args, keywords, receiver)
+        if fact is not None and fact.returns
+        else outside(args, keywords)
+    )
 
 
 def registered(m: Machine, f: Frame, args: Args, keywords: Keywords, name: str) -> None:
@@ -230,7 +287,11 @@ def module_container(m: Machine, f: Frame, v: ExternalInstance, name: str, args:
         case "parameters" | "buffers":
             return Sequence("iterator", None, Tensor("float", None, "parameter", Confidence.likely))
         case "named_parameters" | "named_buffers":
-            return Sequence("iterator", None, Sequence("tuple", (Scalar("str"), Tensor("float", None, "parameter", Confidence.likely))))
+            return Sequence(
+                "iterator",
+                None,
+                Sequence("tuple", (Scalar("str"), Tensor("float", None, "parameter", Confidence.likely))),
+            )
         case "children" | "modules":
             return Sequence("iterator", None, UNKNOWN)
     return None
@@ -244,7 +305,13 @@ def tensor_method(m: Machine, t: Tensor, name: str, args: Args, keywords: Keywor
         case "item":
             return Scalar({"int": "int", "bool": "bool", "float": "float"}.get(t.kind or "", "float"), "data")
         case "tolist":
-            return Sequence("list", None, Sequence("list", None, Scalar(t.kind or "float", "data")) if t.rank is None else Scalar(t.kind or "float", "data"))
+            return Sequence(
+                "list",
+                None,
+                Sequence("list", None, Scalar(t.kind or "float", "data"))
+                if t.rank is None
+                else Scalar(t.kind or "float", "data"),
+            )
         case "long" | "int" | "short":
             return replace(t, kind="int", origin="op")
         case "float" | "half" | "bfloat16" | "double":
@@ -277,7 +344,11 @@ def converted(t: Tensor, args: Args, keywords: Keywords) -> str | None:
         kind = dtype_kind(v)
         if kind is not None:
             return kind
-    return t.kind if not any(isinstance(v, (Unknown, Union, ExternalInstance)) for v in (*args, *(v for _, v in keywords))) else (t.kind if t.kind != "bool" else None)
+    return (
+        t.kind
+        if not any(isinstance(v, (Unknown, Union, ExternalInstance)) for v in (*args, *(v for _, v in keywords)))
+        else (t.kind if t.kind != "bool" else None)
+    )
 
 
 def dtype_kind(v: Value) -> str | None:
@@ -294,7 +365,9 @@ def dtype_kind(v: Value) -> str | None:
     return "complex" if last.startswith("complex") else None
 
 
-def container_method(m: Machine, f: Frame, v: Sequence | Mapping, name: str, args: Args, keywords: Keywords, node: ast.AST) -> Value:
+def container_method(
+    m: Machine, f: Frame, v: Sequence | Mapping, name: str, args: Args, keywords: Keywords, node: ast.AST
+) -> Value:
     if isinstance(v, Mapping):
         values = library.values_of(v)
         match name:
@@ -402,25 +475,34 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
         return compile_call(m, f, name, args, keywords, node)
     if name in DISABLERS:
         inner = library.first(args)
-        return wrapped(inner, "disable+reason" if any(k == "reason" for k, _ in keywords) else "disable") if args else Partial(External(name), (), keywords)
+        return (
+            wrapped(inner, "disable+reason" if any(k == "reason" for k, _ in keywords) else "disable")
+            if args
+            else Partial(External(name), (), keywords)
+        )
     if name in TRANSPARENT and args and isinstance(args[0], (Function, Partial, Instance)):
         return args[0]
     if name in OPAQUE:
-        inner = next((a for a in args if isinstance(a, (Function, Partial))), None)
-        return wrapped(inner, "script" if "script" in name else "opaque") if inner is not None else Partial(External(name))
+        given = next((a for a in args if isinstance(a, (Function, Partial))), None)
+        how = "script" if "script" in name else "opaque"
+        return wrapped(given, how) if given is not None else Partial(External(name))
     if name in PROPERTIES and args:
         return wrapped(args[0], "property")
     if name in ("builtins.staticmethod", "builtins.classmethod") and args:
         return wrapped(args[0], name.rpartition(".")[2].removesuffix("method"))
     fact = m.facts.lookup(name)
-    m.emit("call", f, node, callee=External(name), args=args, keywords=keywords, fact=fact, method=name.rpartition(".")[2])
+    m.emit(
+        "call", f, node, callee=External(name), args=args, keywords=keywords, fact=fact, method=name.rpartition(".")[2]
+    )
     handler = library.HANDLERS.get(name)
     if handler is not None:
         return handler(m, f, node, args, keywords)
     if name in library.DRAWS:
         breaks = fact is not None and bool(fact.gb_type)
         return library.drawn(dtyped(library.returned(fact, args, keywords), keywords), name, breaks)
-    if name in m.facts.modules or (fact is not None and fact.kind in ("construction", "recurrent", "context") and not fact.returns):
+    if name in m.facts.modules or (
+        fact is not None and fact.kind in ("construction", "recurrent", "context") and not fact.returns
+    ):
         return ExternalInstance(name, args, keywords)
     if fact is not None and fact.returns:
         return dtyped(library.returned(fact, args, keywords), keywords)
@@ -463,7 +545,7 @@ def wrapped(value: Value, how: str) -> Value:
     return value
 
 
-# torch.compile ---------------------------------------------------------------------------------------------------------
+# torch.compile --------------------------------------------------------------------------------------------------------
 
 
 def compile_call(m: Machine, f: Frame, name: str, args: Args, keywords: Keywords, node: ast.AST) -> Value:
@@ -474,11 +556,19 @@ def compile_call(m: Machine, f: Frame, name: str, args: Args, keywords: Keywords
     target = args[0] if args else given.get("model")
     if target is None or target.is_none:
         return Partial(External(name), (), keywords)
-    form = "export" if "export" in name else "decorator" if isinstance(node, ast.expr) and f.statement is not None and node in getattr(f.statement, "decorator_list", ()) else "call"
+    form = (
+        "export"
+        if "export" in name
+        else "decorator"
+        if isinstance(node, ast.expr) and f.statement is not None and node in getattr(f.statement, "decorator_list", ())
+        else "call"
+    )
     return record(m, f, node, form, target, External(name), args, keywords)
 
 
-def record(m: Machine, f: Frame, node: ast.AST, form: str, target: Value, callee: Value, args: Args, keywords: Keywords) -> Value:
+def record(
+    m: Machine, f: Frame, node: ast.AST, form: str, target: Value, callee: Value, args: Args, keywords: Keywords
+) -> Value:
     statement = f.statement if f.statement is not None else ast.Expr(node)  # type: ignore[arg-type]
     function = f.function.node if f.function is not None and not isinstance(f.function.node, ast.Lambda) else None
     site = Site(form, target, statement, function, f.loops[-1] if f.loops else None, not f.silent)  # type: ignore[arg-type]
@@ -489,8 +579,8 @@ def record(m: Machine, f: Frame, node: ast.AST, form: str, target: Value, callee
 def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
     """A function after one of its decorators. One that is not understood is taken to leave it as it is."""
     match decorator:
-        case ast.Name(id="staticmethod" | "classmethod" as name):
-            return wrapped(value, name.removesuffix("method"))
+        case ast.Name(id="staticmethod" | "classmethod" as builtin):
+            return wrapped(value, builtin.removesuffix("method"))
         case ast.Name(id="property"):
             return wrapped(value, "property")
     with m.shallow(f.depth + DECORATOR):
@@ -506,7 +596,7 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
         return wrapped(value, "script" if "script" in name else "opaque")
     if isinstance(maker, (External, Partial)) and (name in DISABLERS or name in COMPILERS):
         definition = value.definition if isinstance(value, Function) else None
-        statement, f.statement = f.statement, definition.node if definition is not None else f.statement  # type: ignore[assignment]
+        statement, f.statement = f.statement, definition.node if definition is not None else f.statement
         try:
             return call_value(m, f, maker, (value,), (), decorator)
         finally:
@@ -517,12 +607,14 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
             result = call_value(m, f, maker, (value,), (), decorator)
         f.silent = silent
         for one in members(result):
-            if isinstance(one, (Function, Partial)) or (isinstance(one, Instance) and objects.find_method(m, one.cls.definition, "__call__")):
+            if isinstance(one, (Function, Partial)) or (
+                isinstance(one, Instance) and objects.find_method(m, one.cls.definition, "__call__")
+            ):
                 return one
     return value
 
 
-# The project's functions and classes -------------------------------------------------------------------------------------
+# The project's functions and classes ----------------------------------------------------------------------------------
 
 
 def construct(m: Machine, f: Frame, callee: Class, args: Args, keywords: Keywords, node: ast.AST) -> Value:
@@ -534,19 +626,32 @@ def construct(m: Machine, f: Frame, callee: Class, args: Args, keywords: Keyword
         return Instance(callee, None)
     if any(isinstance(e, str) and e.startswith("enum.") for e in order):
         return UNKNOWN
-    if objects.is_record(m, cls) and objects.find_method(m, cls, "__init__") is None and not any(
-        getattr(e, "assigned", None) for e in order
+    if (
+        objects.is_record(m, cls)
+        and objects.find_method(m, cls, "__init__") is None
+        and not any(getattr(e, "assigned", None) for e in order)
     ):
         return Mapping(tuple((Const(k), v) for k, v in keywords))
     external = [e for e in order if isinstance(e, str)]
     if any(m.facts.canonical(e) in m.facts.modules for e in external):
-        m.emit("call", f, node, callee=callee, args=args, keywords=keywords, fact=m.facts.lookup("torch.nn.Module"), method="__init__")
+        m.emit(
+            "call",
+            f,
+            node,
+            callee=callee,
+            args=args,
+            keywords=keywords,
+            fact=m.facts.lookup("torch.nn.Module"),
+            method="__init__",
+        )
     return Instance(callee, small(args), small_keywords(keywords))
 
 
 def small(args: Args) -> Args:
     """Arguments that tell instances apart; numbers do not, so that a stack of layers stays one value."""
-    return tuple(Scalar(type(a.value).__name__) if isinstance(a, Const) and type(a.value) in (int, float) else a for a in args)
+    return tuple(
+        Scalar(type(a.value).__name__) if isinstance(a, Const) and type(a.value) in (int, float) else a for a in args
+    )
 
 
 def small_keywords(keywords: Keywords) -> Keywords:
@@ -559,9 +664,21 @@ def invoke(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keyword
     boundary = next((w for w in callee.wrappers if w.startswith("disable") or w in ("script", "opaque")), None)
     if boundary is not None:
         fact = None
-        m.emit("call", f, node, callee=callee, args=args, keywords=keywords, fact=fact, method=callee.definition.name, receiver=callee.receiver)
+        m.emit(
+            "call",
+            f,
+            node,
+            callee=callee,
+            args=args,
+            keywords=keywords,
+            fact=fact,
+            method=callee.definition.name,
+            receiver=callee.receiver,
+        )
         if boundary == "opaque":
-            return annotations.value_of(m, m.module_frame(callee.definition.module), getattr(callee.definition.node, "returns", None))
+            return hints.value_of(
+                m, m.module_frame(callee.definition.module), getattr(callee.definition.node, "returns", None)
+            )
         f.silent = True
     try:
         return run_bound(m, f, callee, args, keywords, node)
@@ -589,8 +706,9 @@ def bind_arguments(m: Machine, f: Frame, definition: FunctionDef, args: Args, ke
     spread: Value | None = None
     queue = list(args)
     for p in positional:
-        if queue and isinstance(queue[0], Sequence) and queue[0].type == "spread":
-            spread = queue.pop(0).item  # type: ignore[union-attr]
+        if queue and isinstance(head := queue[0], Sequence) and head.type == "spread":
+            spread = head.item
+            del queue[0]
         if p.arg in given:
             bound[p.arg] = given.pop(p.arg)
         elif queue and spread is None:
@@ -638,12 +756,14 @@ def root_arguments(m: Machine, callee: Function, tensors: bool = True) -> dict[s
         if i == 0 and callee.receiver is not None:
             bound[p.arg] = callee.receiver
             continue
-        value = annotations.parameter(m, home, p.annotation, defaults.get(p.arg), tensors)
+        value = hints.parameter(m, home, p.annotation, defaults.get(p.arg), tensors)
         if p.annotation is None and p.arg in uses and value.is_tensor:
             value = uses[p.arg]
         bound[p.arg] = value
     if a.vararg is not None:
-        bound[a.vararg.arg] = Sequence("tuple", None, Tensor(origin="input", certain=Confidence.likely) if tensors else UNKNOWN)
+        bound[a.vararg.arg] = Sequence(
+            "tuple", None, Tensor(origin="input", certain=Confidence.likely) if tensors else UNKNOWN
+        )
     if a.kwarg is not None:
         bound[a.kwarg.arg] = Mapping((), open=True)
     return bound
@@ -657,9 +777,13 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         return UNKNOWN
     # The budget is one closure's and one class's: a decorator, its wrapper and an inherited method are many functions.
     owner = callee.receiver.cls.definition if isinstance(callee.receiver, Instance) else None
-    passed = tuple(identity(v.cls if isinstance(v, Instance) else v) for v in bound.values() if isinstance(v, (Function, Partial, Class, Instance)))
+    passed = tuple(
+        identity(v.cls if isinstance(v, Instance) else v)
+        for v in bound.values()
+        if isinstance(v, (Function, Partial, Class, Instance))
+    )
     kind = (identity(callee), owner, passed, silent, f.dynamo, f.doubtful > 0)
-    key = (kind, callee.closure, tuple(bound.items()))
+    key: tuple[Any, ...] = (kind, callee.closure, tuple(bound.items()))
     result = m.results.get(key)
     if result is None:
         count = m.contexts.get(kind, 0)
@@ -692,13 +816,30 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         m.functions.add(definition)
         m.files.add(definition.module)
     closure = dict(callee.closure)
-    receiver = bound.get(definition.parameters[0].arg) if definition.cls is not None and definition.parameters and callee.receiver is not None else closure.pop("$self", None)
+    receiver = (
+        bound.get(definition.parameters[0].arg)
+        if definition.cls is not None and definition.parameters and callee.receiver is not None
+        else closure.pop("$self", None)
+    )
     frame = Frame(
-        definition.module, definition, dict(bound), closure, definition.cls, f, node, silent, f.depth + 1, f.dynamo, receiver, doubtful=f.doubtful
-    )  # fmt: skip
+        definition.module,
+        definition,
+        dict(bound),
+        closure,
+        definition.cls,
+        f,
+        node,
+        silent,
+        f.depth + 1,
+        f.dynamo,
+        receiver,
+        doubtful=f.doubtful,
+    )
     try:
-        own = m.attributes.get(receiver) if silent and isinstance(receiver, Instance) else None
-        value = execute(m, frame, definition) if own is None else initialize(m, frame, definition, receiver, own)
+        if silent and isinstance(receiver, Instance) and receiver in m.attributes:
+            value = initialize(m, frame, definition, receiver, m.attributes[receiver])
+        else:
+            value = execute(m, frame, definition)
     finally:
         m.active.pop()
         m.running.pop()

@@ -117,7 +117,13 @@ def binary(m: Machine, f: Frame, node: ast.BinOp) -> Value:
     return join(*(operate(m, f, node, a, b, node.op) for a in present(left) for b in present(right)))
 
 
-ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
+ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
 DIVIDING = (ast.Div, ast.FloorDiv, ast.Mod)
 
 
@@ -137,7 +143,12 @@ def operate(m: Machine, f: Frame, node: ast.AST, a: Value, b: Value, op: ast.ope
             return Sequence(a.type, a.items + b.items)
         return Sequence(a.type, None, join(library.element_of(m, a), library.element_of(m, b)))
     if isinstance(a, Sequence) and isinstance(op, ast.Mult):
-        if a.items is not None and isinstance(b, Const) and isinstance(b.value, int) and 0 <= b.value * len(a.items) <= 32:
+        if (
+            a.items is not None
+            and isinstance(b, Const)
+            and isinstance(b.value, int)
+            and 0 <= b.value * len(a.items) <= 32
+        ):
             return Sequence(a.type, a.items * b.value)
         return Sequence(a.type, None, library.element_of(m, a))
     if isinstance(a, (Const, Scalar)) and isinstance(b, (Const, Scalar)):
@@ -214,7 +225,9 @@ def unary(m: Machine, f: Frame, node: ast.UnaryOp) -> Value:
     for v in members(value):
         match v:
             case Tensor():
-                results.append(Tensor(v.kind, v.rank, "random" if v.origin == "random" else "op", v.certain, v.numpy, v.sized))
+                results.append(
+                    Tensor(v.kind, v.rank, "random" if v.origin == "random" else "op", v.certain, v.numpy, v.sized)
+                )
             case Const(value=int() | float() as number) if isinstance(node.op, ast.USub):
                 results.append(Const(-number))
             case Scalar():
@@ -268,7 +281,14 @@ def compare(m: Machine, f: Frame, node: ast.Compare) -> Value:
     return results[-1] if len(results) == 1 else join(*results)
 
 
-COMPARE = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
+COMPARE = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 def compared(a: Value, b: Value, op: ast.cmpop, m: Machine) -> Value:
@@ -380,7 +400,13 @@ def comprehension(kind: str) -> Evaluate:
                     m.emit("iterate", f, generator.iter, value=v, construct="comprehension")
                 element = library.iterated(m, f, iterable, generator.iter)
                 simple = len(node.generators) == 1 and not generator.ifs
-                if i == 0 and simple and isinstance(iterable, Sequence) and iterable.items is not None and len(iterable.items) <= 8:
+                if (
+                    i == 0
+                    and simple
+                    and isinstance(iterable, Sequence)
+                    and iterable.items is not None
+                    and len(iterable.items) <= 8
+                ):
                     known = iterable.items
                 bind(m, f, generator.target, element)
                 for test in generator.ifs:
@@ -493,7 +519,9 @@ def with_item(m: Machine, f: Frame, container: Value, index: Value, value: Value
             held[index] = join(held.get(index, UNKNOWN), value) if f.branches else value
             return Mapping(tuple(held.items()), open=container.open)
         case Mapping(items=tuple() as items) if items:
-            return Mapping(items, open=True)  # under a name that is not known: what is held stays what it most likely is
+            return Mapping(
+                items, open=True
+            )  # under a name that is not known: what is held stays what it most likely is
         case Mapping():
             return Mapping(None, join(container.key, index), join(library.values_of(container), value))
         case Sequence(type="list", items=tuple() as items):

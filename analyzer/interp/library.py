@@ -66,14 +66,48 @@ FOLDED = {
     ),
     "torch._C._get_tracing_state": NONE,
 }
-FOLDED_NAMES = {"typing.TYPE_CHECKING": FALSE, "typing_extensions.TYPE_CHECKING": FALSE, "torch.fx.is_fx_tracing": FALSE}
+FOLDED_NAMES = {
+    "typing.TYPE_CHECKING": FALSE,
+    "typing_extensions.TYPE_CHECKING": FALSE,
+    "torch.fx.is_fx_tracing": FALSE,
+}
 
 
 # Draws: what is computed from one alone is as random as it is.
 DRAWS = frozenset(
-    [f"torch.{n}" for n in ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal")]
-    + [f"random.{n}" for n in ("random", "uniform", "randint", "randrange", "gauss", "betavariate", "normalvariate", "getrandbits")]
-    + [f"numpy.random.{n}" for n in ("rand", "randn", "random", "uniform", "randint", "normal", "random_sample", "binomial", "beta", "poisson")]
+    [
+        f"torch.{n}"
+        for n in (
+            "rand",
+            "randn",
+            "randint",
+            "randperm",
+            "rand_like",
+            "randn_like",
+            "randint_like",
+            "bernoulli",
+            "normal",
+        )
+    ]
+    + [
+        f"random.{n}"
+        for n in ("random", "uniform", "randint", "randrange", "gauss", "betavariate", "normalvariate", "getrandbits")
+    ]
+    + [
+        f"numpy.random.{n}"
+        for n in (
+            "rand",
+            "randn",
+            "random",
+            "uniform",
+            "randint",
+            "normal",
+            "random_sample",
+            "binomial",
+            "beta",
+            "poisson",
+        )
+    ]
 )
 
 
@@ -91,12 +125,12 @@ def drawn(v: Value, name: str, breaks: bool) -> Value:
     return Scalar("int" if name.endswith(("randint", "randrange", "getrandbits")) else "float", "random")
 
 
-# Types of the facts table ----------------------------------------------------------------------------------------------
+# Types of the facts table ---------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
 def parsed(text: str) -> tuple[str, tuple[Any, ...]]:
-    """"tuple[Tensor[int],None]" → ("tuple", (("Tensor", (("int", ()),)), ("None", ()))); "int|None" → ("|", …)."""
+    """ "tuple[Tensor[int],None]" → ("tuple", (("Tensor", (("int", ()),)), ("None", ()))); "int|None" → ("|", …)."""
     choices = separated(text, "|")
     if len(choices) > 1:
         return "|", tuple(parsed(c) for c in choices)
@@ -131,7 +165,11 @@ def returned(fact: Fact | None, args: Args, keywords: Keywords, receiver: Value 
         # Positional: of torch's own functions only `dim` is given so, right behind the tensor.
         position = args[0 if receiver is not None else 1 :][:1] if name == "dim" else ()
         value = given.get(name, position[0] if position else None)
-        if value is not None and not (isinstance(value, Const) and value.value in (None, False)) and not value.is_tensor:
+        if (
+            value is not None
+            and not (isinstance(value, Const) and value.value in (None, False))
+            and not value.is_tensor
+        ):
             text = other
     value = typed(text, args, keywords, receiver)
     alone = not keywords and len(args) == (0 if receiver is not None else 1)
@@ -144,7 +182,11 @@ def typed(text: str, args: Args = (), keywords: Keywords = (), receiver: Value |
     """A value of a type as the facts table writes it, made by a call with these arguments."""
     if not text:
         return UNKNOWN
-    tensors = [t for v in ((receiver,) if receiver is not None else ()) + args + tuple(v for _, v in keywords) for t in tensors_in(v)]
+    tensors = [
+        t
+        for v in ((receiver,) if receiver is not None else ()) + args + tuple(v for _, v in keywords)
+        for t in tensors_in(v)
+    ]
     return instantiate(parsed(text), tensors, receiver)
 
 
@@ -216,7 +258,7 @@ def tensors_in(v: Value, depth: int = 2) -> list[Tensor]:
     return []
 
 
-# Containers ------------------------------------------------------------------------------------------------------------
+# Containers -----------------------------------------------------------------------------------------------------------
 
 
 def values_of(v: Mapping) -> Value:
@@ -281,11 +323,15 @@ def modules_in(v: ExternalInstance) -> Value:
     if len(v.args) == 1 and isinstance(v.args[0], Mapping):
         return Sequence("list", None, values_of(v.args[0]))
     if any(isinstance(a, Sequence) and a.type == "spread" for a in v.args):
-        return Sequence("list", None, join(*(a.item if isinstance(a, Sequence) and a.type == "spread" else a for a in v.args)))
+        return Sequence(
+            "list", None, join(*(a.item if isinstance(a, Sequence) and a.type == "spread" else a for a in v.args))
+        )
     return Sequence("tuple", v.args)
 
 
-CONTAINERS = tuple(f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict"))
+CONTAINERS = tuple(
+    f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict")
+)
 
 
 def refilled(v: ExternalInstance, inside: Sequence | Mapping) -> ExternalInstance:
@@ -310,7 +356,9 @@ def iterated(m: Machine, f: Frame, v: Value, node: ast.AST) -> Value:
 
 def indexed(v: Tensor, index: Value) -> Tensor:
     """A tensor indexed: a mask or an index tensor gives a size that may depend on data."""
-    parts = index.items if isinstance(index, Sequence) and index.type == "tuple" and index.items is not None else (index,)
+    parts = (
+        index.items if isinstance(index, Sequence) and index.type == "tuple" and index.items is not None else (index,)
+    )
     masks = any(isinstance(p, Tensor) and p.kind == "bool" for one in parts for p in members(one))
     rank = v.rank
     if rank is not None:
@@ -324,7 +372,7 @@ def qual_is_int(v: Const | Scalar) -> bool:
     return v.type == "int" if isinstance(v, Scalar) else type(v.value) is int
 
 
-# isinstance ------------------------------------------------------------------------------------------------------------
+# isinstance -----------------------------------------------------------------------------------------------------------
 
 BUILTIN_TYPES = {
     "builtins.list": ("list",),
@@ -337,9 +385,31 @@ BUILTIN_TYPES = {
     "typing.List": ("list",),
     "typing.Tuple": ("tuple", "Size"),
 }
-MAPPINGS = ("builtins.dict", "collections.OrderedDict", "collections.abc.Mapping", "typing.Mapping", "typing.Dict", "collections.abc.MutableMapping")
-TENSORS = ("torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.FloatTensor", "torch.LongTensor")
-PYTHON = ("builtins.int", "builtins.float", "builtins.bool", "builtins.str", "numbers.Number", "numbers.Integral", "numbers.Real", "torch.SymInt")
+MAPPINGS = (
+    "builtins.dict",
+    "collections.OrderedDict",
+    "collections.abc.Mapping",
+    "typing.Mapping",
+    "typing.Dict",
+    "collections.abc.MutableMapping",
+)
+TENSORS = (
+    "torch.Tensor",
+    "torch.nn.Parameter",
+    "torch.nn.parameter.Parameter",
+    "torch.FloatTensor",
+    "torch.LongTensor",
+)
+PYTHON = (
+    "builtins.int",
+    "builtins.float",
+    "builtins.bool",
+    "builtins.str",
+    "numbers.Number",
+    "numbers.Integral",
+    "numbers.Real",
+    "torch.SymInt",
+)
 
 
 def instance_of(m: Machine, v: Value, cls: Value) -> bool | None:
@@ -348,8 +418,8 @@ def instance_of(m: Machine, v: Value, cls: Value) -> bool | None:
         answers = [instance_of(m, v, c) for c in cls.items]
         return True if True in answers else (None if None in answers else False)
     if isinstance(cls, Union) or isinstance(v, Union):
-        answers = {instance_of(m, a, b) for a in members(v) for b in members(cls)}
-        return answers.pop() if len(answers) == 1 else None
+        each = {instance_of(m, a, b) for a in members(v) for b in members(cls)}
+        return each.pop() if len(each) == 1 else None
     name = cls.qualname
     match v:
         case Tensor():
@@ -359,18 +429,36 @@ def instance_of(m: Machine, v: Value, cls: Value) -> bool | None:
                 return True
             if name == "numpy.ndarray":
                 return v.numpy
-            if name in PYTHON or name in BUILTIN_TYPES or name in MAPPINGS or isinstance(cls, Class) or (v.numpy and name in TENSORS):
+            if (
+                name in PYTHON
+                or name in BUILTIN_TYPES
+                or name in MAPPINGS
+                or isinstance(cls, Class)
+                or (v.numpy and name in TENSORS)
+            ):
                 return False
         case Const(value=value) if value is None or type(value) in (int, float, bool, str):
             if name in PYTHON:
                 numeric = name.startswith("numbers.") and isinstance(value, (int, float))
                 return numeric or name == v.qualname or (name == "builtins.int" and isinstance(value, bool))
-            if name in TENSORS or name in BUILTIN_TYPES or name in MAPPINGS or name == "numpy.ndarray" or isinstance(cls, Class):
+            if (
+                name in TENSORS
+                or name in BUILTIN_TYPES
+                or name in MAPPINGS
+                or name == "numpy.ndarray"
+                or isinstance(cls, Class)
+            ):
                 return False
         case Scalar(type=kind):
             if name == "builtins." + kind:
                 return True
-            if name in TENSORS or name in MAPPINGS or name == "numpy.ndarray" or isinstance(cls, Class) or name in BUILTIN_TYPES:
+            if (
+                name in TENSORS
+                or name in MAPPINGS
+                or name == "numpy.ndarray"
+                or isinstance(cls, Class)
+                or name in BUILTIN_TYPES
+            ):
                 return False
         case Sequence(type=kind):
             if name in BUILTIN_TYPES:
@@ -409,7 +497,7 @@ def is_tensor_test(m: Machine, f: Frame, test: ast.Call) -> ast.expr | None:
     return None
 
 
-# Builtins and functions done by hand -----------------------------------------------------------------------------------
+# Builtins and functions done by hand ----------------------------------------------------------------------------------
 
 Handler = Callable[[Machine, Frame, ast.AST, Args, Keywords], Value]
 
@@ -517,7 +605,9 @@ def do_extreme(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
         return functools.reduce(expressions.tensor_result, tensors)
     if flat and all(isinstance(v, (Scalar, Const)) for v in flat):
         kinds = {expressions.qual(v) for v in flat}  # type: ignore[arg-type]
-        return Scalar(kinds.pop() if len(kinds) == 1 else "float" if "float" in kinds else "int", expressions.origin_of(*flat))
+        return Scalar(
+            kinds.pop() if len(kinds) == 1 else "float" if "float" in kinds else "int", expressions.origin_of(*flat)
+        )
     return join(*values)
 
 
@@ -599,11 +689,15 @@ def do_getattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
 
 def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     match args:
-        case (Const() | Scalar() | Sequence() as value, Const(value=str() as name)) if isinstance(value, (Const, Scalar)):
+        case (Const() | Scalar() | Sequence() as value, Const(value=str() as name)) if isinstance(
+            value, (Const, Scalar)
+        ):
             kind = expressions.qual(value)
             builtin = {"int": int, "float": float, "str": str, "bool": bool}.get(kind)
             return Const(hasattr(builtin, name)) if builtin is not None else Scalar("bool")
-        case (Tensor(certain=sure), Const(value=str() as name)) if sure > Confidence.possible and f"torch.Tensor.{name}" in m.facts.callables:
+        case (Tensor(certain=sure), Const(value=str() as name)) if (
+            sure > Confidence.possible and f"torch.Tensor.{name}" in m.facts.callables
+        ):
             return TRUE
     return Scalar("bool")
 
@@ -611,8 +705,8 @@ def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
 def do_setattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     match args:
         case (Instance() as instance, name, value):
-            known = isinstance(name, Const) and isinstance(name.value, str)
-            objects.store_attribute(m, f, instance, name.value if known else objects.NUMBERED, value)
+            known = name.value if isinstance(name, Const) and isinstance(name.value, str) else objects.NUMBERED
+            objects.store_attribute(m, f, instance, known, value)
     return NONE
 
 
@@ -662,12 +756,16 @@ def parameters_of(v: Value) -> Value:
     inner = next((c for _, c in v.closure if isinstance(c, Function)), None)
     if declared.kwarg is not None and declared.vararg is not None and inner is not None:
         return parameters_of(inner)
-    names = [p.arg for p in v.definition.parameters] + [p.arg for p in (declared.vararg, declared.kwarg) if p is not None]
+    names = [p.arg for p in v.definition.parameters] + [
+        p.arg for p in (declared.vararg, declared.kwarg) if p is not None
+    ]
     return Mapping(tuple((Const(n), ExternalInstance("inspect.Parameter")) for n in names))
 
 
 # Methods of constant strings that decide which way a record's names go.
-TEXT_METHODS = frozenset(("startswith", "endswith", "removeprefix", "removesuffix", "lower", "upper", "strip", "replace", "split", "isdigit"))
+TEXT_METHODS = frozenset(
+    ("startswith", "endswith", "removeprefix", "removesuffix", "lower", "upper", "strip", "replace", "split", "isdigit")
+)
 
 
 def text_method(text: str, name: str, args: Args) -> Value:
@@ -683,7 +781,7 @@ def plain(v: Value) -> str | tuple[str, ...] | None:
         case Const(value=str() as text):
             return text
         case Sequence(items=tuple() as items) if all(isinstance(i, Const) and isinstance(i.value, str) for i in items):
-            return tuple(i.value for i in items)  # type: ignore[attr-defined]
+            return tuple(i.value for i in items if isinstance(i, Const))
     return None
 
 

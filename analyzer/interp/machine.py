@@ -97,9 +97,9 @@ class Listener(Protocol):
 # `DEPTH` calls nothing is followed. Of 73 break sites in real models the deepest lay 9 calls below its root.
 CONTEXTS = 6
 DEPTH = 40
-# What a decorator makes of a function, what `__init__` leaves on an instance and what is given to torch.compile are decided
-# near the surface. This many calls below they are not followed (one `__init__` from another does not count): on a library
-# of 1.2 million lines these were two thirds of all calls interpreted.
+# What a decorator makes of a function, what `__init__` leaves on an instance and what is given to torch.compile are
+# decided near the surface. This many calls below they are not followed (one `__init__` from another does not count): on
+# a library of 1.2 million lines these were two thirds of all calls interpreted.
 DECORATOR, CONSTRUCTOR, SCRIPT = 2, 2, 5
 
 

@@ -6,6 +6,7 @@ Only what is certain is folded: a wrong fold would silence a whole branch.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from tlint.analyzer.interp import expressions, library, objects
 from tlint.analyzer.interp.machine import Frame, Machine
@@ -122,7 +123,18 @@ def never_none(v: Value) -> bool:
     match v:
         case Tensor():
             return v.certain > Confidence.possible
-        case Const() | Scalar() | Sequence() | Mapping() | Function() | Class() | Instance() | Module() | Partial() | ExternalInstance():
+        case (
+            Const()
+            | Scalar()
+            | Sequence()
+            | Mapping()
+            | Function()
+            | Class()
+            | Instance()
+            | Module()
+            | Partial()
+            | ExternalInstance()
+        ):
             return True
         case Bound(receiver=Tensor()):
             return True
@@ -176,7 +188,8 @@ def refine(m: Machine, f: Frame, test: ast.expr, wanted: bool) -> None:
             keep(m, f, fact, lambda v: v.is_tensor is wanted)
 
 
-def keep(m: Machine, f: Frame, subject: ast.expr, possible) -> None:
+def keep(m: Machine, f: Frame, subject: ast.expr, possible: Callable[[Value], bool]) -> None:
+    """Keep of what a name may be only what is possible."""
     key = expressions.dotted(subject.target if isinstance(subject, ast.NamedExpr) else subject)
     if key is None:
         return

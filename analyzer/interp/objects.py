@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef, Symbol
-from tlint.analyzer.interp import annotations, calls, expressions, library
+from tlint.analyzer.interp import calls, expressions, hints, library
 from tlint.analyzer.interp.machine import CONSTRUCTOR, Frame, Machine
 from tlint.analyzer.interp.values import (
     NONE,
@@ -40,18 +40,49 @@ NUMBERED = "$numbered"
 # A folder of the project without `__init__.py` does not hide these.
 INSTALLED = ("torch", "numpy", "triton")
 MODULE_NAMES = ("torch.nn.Module", "torch.nn.modules.module.Module")
-NOT_MODULES = ("builtins.object", "abc.ABC", "torch.autograd.Function", "torch.autograd.function.Function", "typing.Generic", "typing.Protocol", "enum.Enum")
+NOT_MODULES = (
+    "builtins.object",
+    "abc.ABC",
+    "torch.autograd.Function",
+    "torch.autograd.function.Function",
+    "typing.Generic",
+    "typing.Protocol",
+    "enum.Enum",
+)
 # Attributes that hold tensors on torch's own layers.
-PARAMETERS = ("weight", "in_proj_weight", "weight_ih_l0", "weight_hh_l0", "running_mean", "running_var", "num_batches_tracked")
+PARAMETERS = (
+    "weight",
+    "in_proj_weight",
+    "weight_ih_l0",
+    "weight_hh_l0",
+    "running_mean",
+    "running_var",
+    "num_batches_tracked",
+)
 OPTIONAL_PARAMETERS = ("bias", "in_proj_bias")
-SELF_METHODS = frozenset(("to", "cuda", "cpu", "eval", "train", "half", "float", "bfloat16", "double", "requires_grad_", "type", "share_memory"))
+SELF_METHODS = frozenset(
+    (
+        "to",
+        "cuda",
+        "cpu",
+        "eval",
+        "train",
+        "half",
+        "float",
+        "bfloat16",
+        "double",
+        "requires_grad_",
+        "type",
+        "share_memory",
+    )
+)
 # Registered before a module is compiled, these break where it is called.
 BACKWARD_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")
 # How a value says that it has one: an attribute of an instance, a keyword of what torch made.
 HOOKED = "$backward_hook"
 
 
-# Names -----------------------------------------------------------------------------------------------------------------
+# Names ----------------------------------------------------------------------------------------------------------------
 
 
 def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
@@ -80,7 +111,9 @@ def hooked_names(module: ModuleDef) -> set[str]:
         return set()
     calls_made = [s.value.func for s in module.tree.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
     return {
-        c.value.id for c in calls_made if isinstance(c, ast.Attribute) and c.attr in BACKWARD_HOOKS and isinstance(c.value, ast.Name)
+        c.value.id
+        for c in calls_made
+        if isinstance(c, ast.Attribute) and c.attr in BACKWARD_HOOKS and isinstance(c.value, ast.Name)
     }
 
 
@@ -131,13 +164,15 @@ def imported(m: Machine, importer: ModuleDef, source: str, attribute: str) -> Va
 
 
 def assigned_value(m: Machine, frame: Frame, symbol: Assigned) -> Value:
-    """A module- or class-level name: the join of what it is given. Numbers may be set from elsewhere and are not folded."""
+    """A module- or class-level name: the join of what it is given. Numbers may be set elsewhere and are not folded."""
     results: list[Value] = []
     for _statement, value in symbol.values:
         results.append(UNKNOWN if value is None else soften(expressions.evaluate(m, frame, value)))
     if not results or UNKNOWN in results:
-        hint = annotations.value_of(m, frame, symbol.annotation) if symbol.annotation is not None else UNKNOWN
-        results = [r for r in results if r is not UNKNOWN] + ([hint] if hint is not UNKNOWN or not results else [UNKNOWN])
+        hint = hints.value_of(m, frame, symbol.annotation) if symbol.annotation is not None else UNKNOWN
+        results = [r for r in results if r is not UNKNOWN] + (
+            [hint] if hint is not UNKNOWN or not results else [UNKNOWN]
+        )
     return join(*results)
 
 
@@ -156,7 +191,7 @@ def unsettled(v: Value) -> Value:
 
 def make_function(m: Machine, f: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> Value:
     """A function made while another runs: it captures what its body reads."""
-    owner = f.function.nested if f.function is not None else nested_of(f.module)
+    owner = (f.function or f.module).nested
     definition = owner.get(node)
     if definition is None:
         inside = f"{f.function.qualname}.<locals>.{name}" if f.function is not None else name
@@ -169,12 +204,9 @@ def make_function(m: Machine, f: Frame, node: ast.FunctionDef | ast.AsyncFunctio
     if f.function is None:  # a module's names are looked up when the function runs
         captured = {k: v for k, v in captured.items() if k not in f.module.symbols}
     closure = tuple(sorted(((k, captured[k]) for k in definition.loads if k in captured), key=lambda kv: kv[0]))
-    receiver_name = f.receiver
-    return Function(definition, None, closure + ((("$self", receiver_name),) if receiver_name is not None and "super" in definition.loads else ()))
-
-
-def nested_of(module: ModuleDef) -> dict[ast.AST, FunctionDef]:
-    return module.__dict__.setdefault("lambdas", {})
+    if f.receiver is not None and "super" in definition.loads:
+        closure += (("$self", f.receiver),)
+    return Function(definition, None, closure)
 
 
 def decorated(m: Machine, f: Frame, definition: FunctionDef, value: Value | None = None) -> Value:
@@ -192,11 +224,11 @@ def decorated(m: Machine, f: Frame, definition: FunctionDef, value: Value | None
     return result
 
 
-# Classes ---------------------------------------------------------------------------------------------------------------
+# Classes --------------------------------------------------------------------------------------------------------------
 
 
 def mro(m: Machine, cls: ClassDef) -> list[ClassDef | str]:
-    """The class, its project bases, and the dotted names of the others; each once, bases after all that derive from them."""
+    """The class, its project bases, and the dotted names of the others; bases after all that derive from them."""
     if cls not in m.mros:
         m.mros[cls] = [cls]  # a class that inherits from itself meets this
         order: list[ClassDef | str] = [cls]
@@ -264,7 +296,7 @@ def after(m: Machine, cls: ClassDef, module_name: str, qualname: str) -> list[Cl
     return []
 
 
-# Attributes ------------------------------------------------------------------------------------------------------------
+# Attributes -----------------------------------------------------------------------------------------------------------
 
 
 def get_attribute(m: Machine, f: Frame, value: Value, name: str, node: ast.AST) -> Value:
@@ -305,7 +337,11 @@ def attribute_of(m: Machine, f: Frame, v: Value, name: str, node: ast.AST) -> Va
             if name in ("__wrapped__", "func"):
                 return v
             return Bound(v, name)
-        case Mapping() if (found := library.looked_up(v, Const(name))) is not UNKNOWN and v.items is not None and any(k == Const(name) for k, _ in v.items):
+        case Mapping() if (
+            (found := library.looked_up(v, Const(name))) is not UNKNOWN
+            and v.items is not None
+            and any(k == Const(name) for k, _ in v.items)
+        ):
             return found  # ModelOutput-like records: a dict that answers attributes too
         case Sequence() | Mapping() | Const() | Scalar() | Bound():
             return Bound(v, name)
@@ -314,9 +350,10 @@ def attribute_of(m: Machine, f: Frame, v: Value, name: str, node: ast.AST) -> Va
 
 # Methods and attributes that only a tensor has: reading one says that a doubtful value is a tensor.
 TELLING = frozenset(
-    "any all sum mean max min argmax argmin float long half bool dtype shape device ndim size dim numel unsqueeze squeeze view reshape permute "
-    "transpose contiguous expand masked_fill masked_fill_ nonzero detach requires_grad item tolist cpu cuda flatten type_as new_zeros clamp repeat "
-    "softmax matmul bmm index_select gather scatter cumsum chunk split".split()
+    "any all sum mean max min argmax argmin float long half bool dtype shape device ndim size dim numel unsqueeze "
+    "squeeze view reshape permute transpose contiguous expand masked_fill masked_fill_ nonzero detach requires_grad "
+    "item tolist cpu cuda flatten type_as new_zeros clamp repeat softmax matmul bmm index_select gather scatter "
+    "cumsum chunk split".split()
 )
 
 
@@ -326,7 +363,9 @@ def tensor_attribute(m: Machine, f: Frame, v: Tensor, name: str, node: ast.AST) 
     owner = "numpy.ndarray" if v.numpy else "torch.Tensor"
     match name:
         case "shape":
-            return Sequence("Size", None if v.rank is None else (Scalar("int", "shape"),) * v.rank, Scalar("int", "shape"))
+            return Sequence(
+                "Size", None if v.rank is None else (Scalar("int", "shape"),) * v.rank, Scalar("int", "shape")
+            )
         case "T" | "mT" | "H" | "mH" | "real" | "imag" | "data":
             m.emit("attribute", f, node, value=v, method=name)
             return v
@@ -400,7 +439,9 @@ def class_attribute(m: Machine, f: Frame, cls: ClassDef, name: str, receiver: Va
             value = decorated(m, m.module_frame(entry.module), entry.methods[name])
             if receiver is not None:
                 return bind_receiver(value, receiver)
-            return bind_receiver(value, Class(cls)) if isinstance(value, Function) and "class" in value.wrappers else value
+            return (
+                bind_receiver(value, Class(cls)) if isinstance(value, Function) and "class" in value.wrappers else value
+            )
         if name in entry.assigned:
             env = dict(m.module_frame(entry.module).env)
             for _, given in entry.assigned[name].values:  # `largest = property(_largest)`: names of the class body
@@ -458,7 +499,7 @@ def hinted(m: Machine, cls: ClassDef, name: str) -> Value:
     """The annotation of an attribute that nothing assigns (a dataclass field, a declaration)."""
     for entry in mro(m, cls):
         if isinstance(entry, ClassDef) and name in entry.assigned and entry.assigned[name].annotation is not None:
-            return annotations.value_of(m, m.module_frame(entry.module), entry.assigned[name].annotation)
+            return hints.value_of(m, m.module_frame(entry.module), entry.assigned[name].annotation)
     return UNKNOWN
 
 
@@ -490,7 +531,9 @@ def fields(m: Machine, instance: Instance, own: dict[str, Value]) -> None:
     """Dataclasses and named tuples: the annotated names of the class body, in order, given by the call."""
     names: list[tuple[str, ClassDef]] = []
     for entry in reversed([e for e in mro(m, instance.cls.definition) if isinstance(e, ClassDef)]):
-        names += [(n, entry) for n, a in entry.assigned.items() if a.annotation is not None and n not in [k for k, _ in names]]
+        names += [
+            (n, entry) for n, a in entry.assigned.items() if a.annotation is not None and n not in [k for k, _ in names]
+        ]
     if instance.args is None or not names:
         return
     given = {n: v for (n, _), v in zip(names, instance.args, strict=False)} | dict(instance.keywords)
@@ -535,15 +578,26 @@ def get_item(m: Machine, f: Frame, node: ast.AST, v: Value, index: Value) -> Val
             if find_method(m, v.cls.definition, "__getitem__") is not None:
                 return call_method(m, f, v, "__getitem__", (index,), (), node)
             return UNKNOWN
-        case ExternalInstance(cls="torch.nn.ModuleList" | "torch.nn.Sequential" | "torch.nn.ModuleDict" | "torch.nn.ParameterList" | "torch.nn.ParameterDict"):
+        case ExternalInstance(
+            cls="torch.nn.ModuleList"
+            | "torch.nn.Sequential"
+            | "torch.nn.ModuleDict"
+            | "torch.nn.ParameterList"
+            | "torch.nn.ParameterDict"
+        ):
             inside = library.modules_in(v)
             if isinstance(inside, Mapping):
                 return library.looked_up(inside, index)
             if isinstance(index, Sequence) and index.type == "slice":
                 return v
-            if isinstance(inside, Sequence) and inside.items is not None and isinstance(index, Const) and isinstance(index.value, int):
-                if -len(inside.items) <= index.value < len(inside.items):
-                    return inside.items[index.value]
+            if (
+                isinstance(inside, Sequence)
+                and inside.items is not None
+                and isinstance(index, Const)
+                and isinstance(index.value, int)
+                and -len(inside.items) <= index.value < len(inside.items)
+            ):
+                return inside.items[index.value]
             return library.element_of(m, inside)
         case Class() | External():
             return v  # a subscripted generic
@@ -561,7 +615,9 @@ def as_record(m: Machine, v: Instance) -> Mapping:
     return Mapping(tuple(own.items()))
 
 
-def call_method(m: Machine, f: Frame, instance: Instance, name: str, args: library.Args, keywords: library.Keywords, node: ast.AST) -> Value:
+def call_method(
+    m: Machine, f: Frame, instance: Instance, name: str, args: library.Args, keywords: library.Keywords, node: ast.AST
+) -> Value:
     method = find_method(m, instance.cls.definition, name)
     if method is None:
         return UNKNOWN

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
-from tlint.analyzer.index import ClassDef, FunctionDef
+from tlint.analyzer.index import FunctionDef
 from tlint.analyzer.index.definitions import class_of, own_nodes
-from tlint.analyzer.interp import calls, expressions, library, narrowing, objects
+from tlint.analyzer.interp import expressions, hints, library, narrowing, objects
 from tlint.analyzer.interp.machine import Frame, Machine
 from tlint.analyzer.interp.values import (
     UNKNOWN,
@@ -74,9 +76,7 @@ def annotated(m: Machine, f: Frame, node: ast.AnnAssign) -> None:
     if node.value is not None:
         value = expressions.evaluate(m, f, node.value)
         if value is UNKNOWN:
-            from tlint.analyzer.interp import annotations
-
-            value = annotations.value_of(m, f, node.annotation)
+            value = hints.value_of(m, f, node.annotation)
         expressions.bind(m, f, node.target, value)
 
 
@@ -146,7 +146,10 @@ def if_(m: Machine, f: Frame, node: ast.If) -> bool:
     return True
 
 
-def looping(m: Machine, f: Frame, node: ast.For | ast.AsyncFor | ast.While, enter) -> bool:
+Loop = ast.For | ast.AsyncFor | ast.While
+
+
+def looping(m: Machine, f: Frame, node: Loop, enter: Callable[[], None]) -> bool:
     """Run a loop's body until what holds at its head no longer changes, at most three times."""
     outer, f.exits = f.exits, []
     f.branches += 1
@@ -214,7 +217,11 @@ def while_(m: Machine, f: Frame, node: ast.While) -> bool:
 
     looping(m, f, node, enter)
     narrowing.refine(m, f, node.test, False)
-    return not (isinstance(node.test, ast.Constant) and node.test.value and not any(isinstance(n, ast.Break) for n in ast.walk(node)))
+    return not (
+        isinstance(node.test, ast.Constant)
+        and node.test.value
+        and not any(isinstance(n, ast.Break) for n in ast.walk(node))
+    )
 
 
 def leave_loop(m: Machine, f: Frame, node: ast.stmt) -> bool:
@@ -311,13 +318,10 @@ def define_function(m: Machine, f: Frame, node: ast.FunctionDef | ast.AsyncFunct
 
 def define_class(m: Machine, f: Frame, node: ast.ClassDef) -> None:
     m.emit("define", f, node, method=node.name)
-    owner = f.function.nested if f.function is not None else objects.nested_of(f.module)
-    cls = owner.get(node)
-    if cls is None:
-        cls = class_of(node, f.module, f"{f.qualname}.<locals>." if f.function is not None else "")
-        owner[node] = cls  # type: ignore[assignment]
-    if isinstance(cls, ClassDef):
-        f.env[node.name] = Class(cls)
+    owner = (f.function or f.module).local_classes
+    if node not in owner:
+        owner[node] = class_of(node, f.module, f"{f.qualname}.<locals>." if f.function is not None else "")
+    f.env[node.name] = Class(owner[node])
 
 
 def import_(m: Machine, f: Frame, node: ast.Import) -> None:
@@ -369,7 +373,7 @@ def match_(m: Machine, f: Frame, node: ast.Match) -> bool:
 
 
 def uses_of(definition: FunctionDef) -> dict[str, Value]:
-    """Unannotated parameters that the body does not use as a tensor: a batch read by string keys, a list, a callable."""
+    """Unannotated parameters that the body does not use as a tensor: a batch read by name, a list, a callable."""
     names = {p.arg for p in definition.parameters}
     found: dict[str, Value] = {}
     tensor = Tensor(origin="input", certain=Confidence.likely)
@@ -377,23 +381,35 @@ def uses_of(definition: FunctionDef) -> dict[str, Value]:
         match node:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str())) if name in names:
                 found[name] = Mapping(None, Scalar("str"), tensor)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="items" | "keys" | "values" | "get" | "update" | "setdefault")) if name in names:
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Name(id=name), attr="items" | "keys" | "values" | "get" | "update" | "setdefault"
+                )
+            ) if name in names:
                 found[name] = Mapping(None, Scalar("str"), tensor)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend" | "pop" | "insert")) if name in names:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend" | "pop" | "insert")) if (
+                name in names
+            ):
                 found[name] = Sequence("list", None, tensor)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="startswith" | "endswith" | "lower" | "upper" | "strip")) if name in names:
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Name(id=name), attr="startswith" | "endswith" | "lower" | "upper" | "strip"
+                )
+            ) if name in names:
                 found[name] = Scalar("str")
             case ast.Call(func=ast.Name(id=name)) if name in names:
                 found.setdefault(name, UNKNOWN)
             case ast.Call(func=ast.Attribute(attr="join"), args=[ast.Name(id=name)]) if name in names:
                 found[name] = UNKNOWN
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq() | ast.In() | ast.NotIn()], comparators=[c]) if name in names:
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq() | ast.In() | ast.NotIn()], comparators=[c]
+            ) if name in names:
                 if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(c)):
                     found[name] = Scalar("str")
     return found
 
 
-HANDLERS = {
+HANDLERS: dict[type[ast.stmt], Callable[[Machine, Frame, Any], bool | None]] = {
     ast.Expr: expression,
     ast.Assign: assign,
     ast.AnnAssign: annotated,
@@ -421,4 +437,3 @@ HANDLERS = {
 }
 if hasattr(ast, "TryStar"):
     HANDLERS[ast.TryStar] = try_
-_ = calls

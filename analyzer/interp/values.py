@@ -1,7 +1,7 @@
 """What the interpreter knows of a Python value, as Dynamo would see it.
 
-Values are immutable and hashable, so that a call can be memoised on them. `sure` is how certain we are that the value is
-what it says; what is computed from values is as sure as the least sure of them.
+Values are immutable and hashable, so that a call can be memoised on them. `sure` is how certain we are that the value
+is what it says; what is computed from values is as sure as the least sure of them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ UNKNOWN = Unknown()
 class Tensor(Value):
     """A torch.Tensor, or a numpy array that Dynamo traces as one.
 
-    `kind`: the class of its dtype ("float", "int", "bool", "complex") or None. `origin`: "input", "parameter", "buffer",
-    "attribute", "op", "random" (a draw, or computed from one alone), "numbers" (made of Python numbers alone). `numpy`: it is an ndarray. `sized`: its shape depends
-    on data. `rank` 0 is a scalar tensor.
+    `kind`: the class of its dtype ("float", "int", "bool", "complex") or None. `origin`: "input", "parameter",
+    "buffer", "attribute", "op", "random" (a draw, or computed from one alone), "numbers" (made of Python numbers
+    alone). `numpy`: it is an ndarray. `sized`: its shape depends on data. `rank` 0 is a scalar tensor.
     """
 
     kind: str | None = None
@@ -115,8 +115,8 @@ FALSE = Const(False)
 class Scalar(Value):
     """A Python int, float, bool or str whose value is not known.
 
-    `origin`: "shape" (a SymInt), "data" (read out of a tensor: a Python number after the break, an unbacked symbol where
-    scalar capture is on), "random" (drawn by Python's or numpy's generator), "config" (an attribute or argument).
+    `origin`: "shape" (a SymInt), "data" (read out of a tensor: a Python number after the break, an unbacked symbol
+    where scalar capture is on), "random" (drawn by Python's or numpy's generator), "config" (an attribute or argument).
     """
 
     type: str
@@ -133,7 +133,7 @@ class Scalar(Value):
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Value):
-    """A list, tuple, set, deque, generator or iterator. `items` is None where the length is unknown; `item` is then the join.
+    """A list, tuple, set, generator or iterator. `items` is None where the length is unknown; `item` is then the join.
 
     `type`: "list", "tuple", "set", "Size", "generator", "iterator", "range" ...
     """
@@ -153,7 +153,7 @@ class Sequence(Value):
 
 @dataclass(frozen=True, slots=True)
 class Mapping(Value):
-    """A dict. `items` is None where the keys are unknown; `item` is then the join of the values, `key` that of the keys.
+    """A dict. `items` is None where the keys are unknown; `item` and `key` are then the joins of values and keys.
 
     `open`: it may hold more than `items`, as the `**kwargs` of a root does.
     """
@@ -223,7 +223,7 @@ class Bound(Value):
 
 @dataclass(frozen=True, slots=True)
 class Function(Value):
-    """A function of the project. `definition` is an index entry; `receiver` is bound; `closure` holds what it captured."""
+    """A function of the project. `definition` is an index entry, `closure` holds what it captured."""
 
     definition: Any
     receiver: Value | None = None
@@ -272,7 +272,7 @@ class Class(Value):
 
 @dataclass(frozen=True, slots=True)
 class Instance(Value):
-    """An instance of a class of the project, told apart by the arguments it was made with (None: we did not see it made)."""
+    """An instance of a class of the project, told apart by the arguments it was made with (None: not seen)."""
 
     cls: Class
     args: tuple[Value, ...] | None = None
@@ -337,10 +337,12 @@ def join(*values: Value) -> Value:
         for v in tensors:
             del flat[v]
         flat[merge(tensors)] = None
-    numbers = [v for v in flat if isinstance(v, Scalar) or (isinstance(v, Const) and type(v.value) in (int, float, str))]
+    numbers = [
+        v for v in flat if isinstance(v, Scalar) or (isinstance(v, Const) and type(v.value) in (int, float, str))
+    ]
     if len(numbers) > 3:
-        for v in numbers:
-            del flat[v]
+        for n in numbers:
+            del flat[n]
         flat.update(dict.fromkeys(widened(numbers)))
     if len(flat) == 1:
         return next(iter(flat))

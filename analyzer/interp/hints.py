@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 
-from tlint.analyzer.interp import expressions, library, objects
+from tlint.analyzer.interp import expressions, objects
 from tlint.analyzer.interp.machine import Frame, Machine
 from tlint.analyzer.interp.values import (
     NONE,
@@ -32,9 +32,32 @@ DTYPES = {
     "torch.BoolTensor": "bool",
     "torch.ByteTensor": "int",
 }
-JAXTYPING = {"Float": "float", "Int": "int", "Integer": "int", "Bool": "bool", "Complex": "complex", "Shaped": None, "Num": None}
-LISTS = ("builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence", "typing.Iterable", "collections.abc.Iterable", "collections.abc.Collection")
-DICTS = ("builtins.dict", "typing.Dict", "typing.Mapping", "collections.abc.Mapping", "collections.OrderedDict", "typing.MutableMapping")
+JAXTYPING = {
+    "Float": "float",
+    "Int": "int",
+    "Integer": "int",
+    "Bool": "bool",
+    "Complex": "complex",
+    "Shaped": None,
+    "Num": None,
+}
+LISTS = (
+    "builtins.list",
+    "typing.List",
+    "typing.Sequence",
+    "collections.abc.Sequence",
+    "typing.Iterable",
+    "collections.abc.Iterable",
+    "collections.abc.Collection",
+)
+DICTS = (
+    "builtins.dict",
+    "typing.Dict",
+    "typing.Mapping",
+    "collections.abc.Mapping",
+    "collections.OrderedDict",
+    "typing.MutableMapping",
+)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -115,7 +138,7 @@ def generic(m: Machine, f: Frame, outer: ast.expr, inner: ast.expr) -> Value:
 
 
 def parameter(m: Machine, f: Frame, annotation: ast.expr | None, default: ast.expr | None, tensors: bool) -> Value:
-    """What an argument holds that nobody passed: its annotation, else its default, else (of a root's `forward`) a tensor.
+    """What an argument holds that nobody passed: its annotation, else its default, else (of a `forward`) a tensor.
 
     Configuration is not folded: a default says the type, not the value.
     """
@@ -128,6 +151,3 @@ def parameter(m: Machine, f: Frame, annotation: ast.expr | None, default: ast.ex
     if given.is_none:
         return join(NONE, Tensor(origin="input", certain=Confidence.possible)) if tensors else UNKNOWN
     return Scalar("str") if isinstance(given, type(NONE)) and isinstance(given.value, str) else given
-
-
-__all__ = ["library", "parameter", "value_of"]
