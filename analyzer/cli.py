@@ -10,16 +10,13 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
-
 from tlint import __version__
-from tlint.analyzer import config, explain, pipeline, project, report, source
+from tlint.analyzer import config, project, source
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import TlintError
 
@@ -61,11 +58,13 @@ def _with_command(words: list[str]) -> list[str]:
     return ["check", *words]
 
 
-# Commands -----------------------------------------------------------------------------------------------------------
+# Commands -------------------------------------------------------------------------------------------------------------
 
 
 def check(options: argparse.Namespace) -> int:
     """Look at PATHs and report; with --verify, run the compiler too."""
+    from tlint.analyzer import pipeline, report  # as in each command: `--help` need not wait for what it imports
+
     cwd = Path.cwd()
     asked = _asked(options, cwd)
     settings = _settings(options, asked, cwd)
@@ -75,43 +74,53 @@ def check(options: argparse.Namespace) -> int:
         buffer = asked.buffer
         sources = {project.display(buffer.path, cwd): buffer.text} if buffer else {}
         report.write(result, settings, stream, sources=sources)
+    # The text tells of targets that failed.
+    told = pipeline.failures(result.targets) if stream is sys.stdout and settings.output_format == "text" else ()
     for error in result.errors:
-        print(f"tlint: error: {error}", file=sys.stderr)
+        if settings.statistics or error not in told:
+            print(f"tlint: error: {error}", file=sys.stderr)
     return result.exit_code
 
 
 def roots(options: argparse.Namespace) -> int:
     """List the compile roots of a project."""
+    from tlint.analyzer import pipeline
+
     cwd = Path.cwd()
     asked = _asked(options, cwd)
     settings = _settings(options, asked, cwd)
     with _progress(settings.quiet) as progress:
-        found = pipeline.roots(asked.paths, settings, cwd, progress)
+        found, missing = pipeline.roots(asked.paths, settings, cwd, progress)
+    errors = (*asked.errors, *missing)
     for root in found:
         how = f"{root.kind.name}, {root.how}" + (", fullgraph" if root.fullgraph else "")
         unresolved = "" if root.resolved else ", unresolved"
         print(f"{root.path}:{root.line}:{root.column}: {root.name} ({how}{unresolved})")
-    for error in asked.errors:
+    for error in errors:
         print(f"tlint: error: {error}", file=sys.stderr)
-    return 2 if asked.errors else 0
+    return 2 if errors else 0
 
 
 def rules(options: argparse.Namespace) -> int:
     """List the rules."""
-    explain.list_rules(Console(highlight=False))
+    from tlint.analyzer import explain
+
+    explain.list_rules()
     return 0
 
 
 def explain_(options: argparse.Namespace) -> int:
     """Tell what a rule or a graph break is about."""
-    explain.explain(options.subject, Console(highlight=False))
+    from tlint.analyzer import explain
+
+    explain.explain(options.subject)
     return 0
 
 
 COMMANDS = {"check": check, "verify": check, "roots": roots, "rules": rules, "explain": explain_}
 
 
-# What is asked for --------------------------------------------------------------------------------------------------
+# What is asked for ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,7 @@ class Asked:
 
     paths: tuple[Path, ...]
     targets: tuple[str, ...] = ()
+    only_targets: bool = False
     errors: tuple[str, ...] = ()
     buffer: source.Source | None = None
 
@@ -129,6 +139,7 @@ def _asked(options: argparse.Namespace, cwd: Path) -> Asked:
         buffer = _standard_input(options, cwd)
         return Asked((buffer.path,), buffer=buffer)
     paths: list[str] = []
+    files: list[str] = []  # of the targets
     targets: list[str] = []
     errors: list[str] = []
     for word in options.words:
@@ -140,10 +151,11 @@ def _asked(options: argparse.Namespace, cwd: Path) -> Asked:
             errors.append(f"{file}: no such file or folder{_hint(word)}")
             continue
         targets.append(word)
-        paths += [file] if file else []
+        files += [file] if file else []
     if errors and not (paths or targets):
         raise TlintError("\n".join(errors))
-    return Asked(tuple(map(Path, paths or ["."])), tuple(targets), tuple(errors))
+    looked_at = tuple(map(Path, [*paths, *files] or ["."]))
+    return Asked(looked_at, tuple(targets), bool(targets and not paths), tuple(errors))
 
 
 def _verifies(options: argparse.Namespace) -> bool:
@@ -190,11 +202,11 @@ def _settings(options: argparse.Namespace, asked: Asked, cwd: Path) -> Settings:
     if _verifies(options):
         overrides["verify"] = True
     if asked.targets:
-        overrides["targets"] = asked.targets
+        overrides |= {"targets": asked.targets, "only_targets": asked.only_targets}
     return config.load(project.find_root(asked.paths, cwd), overrides)
 
 
-# What is said -------------------------------------------------------------------------------------------------------
+# What is said ---------------------------------------------------------------------------------------------------------
 
 
 def _speak(options: argparse.Namespace) -> None:
@@ -226,8 +238,11 @@ def _output(path: str | None) -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
+def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar for each step of a run that takes long, where a person is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield None
@@ -251,7 +266,7 @@ def _progress(quiet: bool) -> Iterator[pipeline.Progress | None]:
         bar.stop()
 
 
-# The options --------------------------------------------------------------------------------------------------------
+# The options ----------------------------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:

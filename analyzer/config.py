@@ -27,7 +27,7 @@ Roots = Literal["auto", "modules", "explicit"]
 FailOn = Literal["info", "warning", "error"]
 MinConfidence = Literal["possible", "likely", "certain"]
 
-COMMAND_LINE_ONLY = frozenset({"verify", "output_file", "quiet", "flags", "verify_settings"})
+COMMAND_LINE_ONLY = frozenset({"verify", "only_targets", "output_file", "quiet", "flags", "verify_settings"})
 
 
 def parse_size(text: str) -> int:
@@ -59,7 +59,10 @@ class VerifySettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`[tool.tlint]`, and what only the command line says. `flags` are the fields that the command line gave."""
+    """`[tool.tlint]`, and what only the command line says. `flags` are the fields that the command line gave.
+
+    `only_targets`: it named targets of verification and no PATH, so that what they reach is all that is reported.
+    """
 
     select: tuple[str, ...] = ("TL",)
     ignore: tuple[str, ...] = ()
@@ -78,6 +81,7 @@ class Settings:
     statistics: bool = False
     quiet: bool = False
     verify: bool = False
+    only_targets: bool = False
     verify_settings: VerifySettings = VerifySettings()
     flags: frozenset[str] = frozenset()
 

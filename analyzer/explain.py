@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.markdown import Markdown
 
 from tlint import rules
 from tlint.analyzer import facts
@@ -16,8 +15,9 @@ from tlint.analyzer.model import TlintError
 from tlint.rules.base import Rule
 
 
-def list_rules(console: Console) -> None:
+def list_rules() -> None:
     """One line a rule."""
+    console = Console(highlight=False)
     known = rules.load().values()
     width = max(len(rule.name) for rule in known)
     for rule in known:
@@ -26,15 +26,15 @@ def list_rules(console: Console) -> None:
         console.print(line, markup=False, emoji=False, soft_wrap=True)
 
 
-def explain(subject: str, console: Console) -> None:
+def explain(subject: str) -> None:
     """What a rule (by code or name) or a graph break (by Dynamo's id, like GB0124) is about."""
     known = rules.load()
     names = {**rules.aliases, **{rule.name: code for code, rule in known.items()}}
     code = names.get(subject, subject.upper())
     if code in known:
-        _show(f"# {code} {known[code].name}\n\n{inspect.getdoc(known[code])}", console)
+        _show(f"# {code} {known[code].name}\n\n{inspect.getdoc(known[code])}")
     elif re.fullmatch(r"GB\d+", code):
-        _show(_graph_break(code, known), console)
+        _show(_graph_break(code, known))
     else:
         near = difflib.get_close_matches(subject, [*names, *known], 1)
         hint = f"did you mean {near[0]!r}?" if near else "`tlint rules` lists them; graph breaks are written GB0124"
@@ -53,18 +53,27 @@ def _graph_break(gb_id: str, known: Mapping[str, Rule]) -> str:
             break
     else:
         raise TlintError(f"{gb_id}: no graph break has this id in torch {', '.join(facts.versions())}")
-    parts = [f"# {gb_id} {entry['gb_type']}", entry.get("explanation", "")]
-    parts.append(" ".join(entry.get("hints", ())))
     claiming = [rule for rule in known.values() if entry["gb_type"] in rule.gb_types]
-    parts += [f"## Found by {rule.code} {rule.name}\n\n{inspect.getdoc(rule)}" for rule in claiming]
-    if not claiming:
-        parts.append("No rule predicts it: `tlint verify` finds it by running the compiler (TL199).")
-    return "\n\n".join(part for part in (*parts, f"As of torch {version}.") if part)
+    found = [f"- {rule.code} {rule.name}: {summary(rule)} `tlint explain {rule.code}`" for rule in claiming]
+    parts = [
+        f"# {gb_id} {entry['gb_type']}",
+        entry.get("explanation", ""),
+        f"Dynamo adds what it met, as: `{context}`" if (context := " ".join(entry.get("context", "").split())) else "",
+        "\n".join(f"- {' '.join(hint.split())}" for hint in entry.get("hints", ()) if hint.strip()),
+        "Predicted by:\n\n" + "\n".join(found)
+        if found
+        else "No rule predicts it: `tlint verify` finds it by running the compiler (TL199).",
+        f"As of torch {version}.",
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _show(text: str, console: Console) -> None:
+def _show(text: str) -> None:
     """Rendered on a terminal; the source of the Markdown, which reads well too, elsewhere."""
+    console = Console(highlight=False)
     if console.is_terminal:
+        from rich.markdown import Markdown  # with a parser of its own: on a terminal only
+
         console.print(Markdown(text))
     else:
         console.print(text, markup=False, emoji=False, soft_wrap=True)

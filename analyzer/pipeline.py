@@ -7,12 +7,25 @@ the report. Everything that passes from one step to the next is a frozen value o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tlint import rules
 from tlint.analyzer import engine, explain, project, selection, suppress
 from tlint.analyzer.config import Settings
-from tlint.analyzer.model import Confidence, Finding, Report, Root, RuleInfo, Severity, Status, Target
+from tlint.analyzer.model import (
+    Analysis,
+    Confidence,
+    Finding,
+    Report,
+    Root,
+    RuleInfo,
+    Severity,
+    Status,
+    Target,
+    TlintError,
+)
+from tlint.analyzer.project import Workspace
 from tlint.analyzer.source import Source
 from tlint.compiler import judge, runner, targets
 from tlint.rules.base import Rule
@@ -35,23 +48,37 @@ def run(
     known = rules.load()
     chosen = selection.choose(known, rules.aliases, settings)
     workspace = project.open_workspace(paths, settings, cwd, buffer)
+    if settings.verify:
+        asked, missing = targets.locate(workspace, settings.verify_settings.targets)
+        errors = (*errors, *missing)
+        if missing and not asked and settings.only_targets:
+            raise TlintError("\n".join(errors))
+        settings = replace(settings, verify_settings=replace(settings.verify_settings, targets=asked))
 
     analysis = engine.analyze(workspace, settings, progress)
+    errors = (*errors, *analysis.errors)
     findings, verified = analysis.findings, tuple[Target, ...]()
     if settings.verify:
-        asked = settings.verify_settings.targets
-        requests, missing = targets.discover(workspace, analysis.roots, asked)
+        requests, undeclared = targets.discover(workspace, analysis.roots, asked)
         observations = runner.run(requests, settings.verify_settings, workspace.python, workspace.cwd, progress)
-        findings, verified = judge.judge(findings, observations, workspace.root)
-        errors = (*errors, *missing, *_failures(verified if asked else ()))
+        findings, verified = judge.judge(findings, observations, analysis.roots)
+        errors = (*errors, *undeclared, *(failures(verified) if asked else ()))
 
     findings = tuple(finding for finding in findings if finding.code in chosen)
     names = {**rules.aliases, **{key: rule.code for rule in known.values() for key in (rule.code, rule.name)}}
     ran = chosen if settings.verify else chosen - {"TL199"}
     findings = suppress.apply(
-        findings, workspace.texts(), names, ran.__contains__, settings, root=workspace.root, cwd=workspace.cwd
+        findings,
+        workspace.texts(finding.path for finding in findings),
+        names,
+        ran.__contains__,
+        settings,
+        root=workspace.root,
+        cwd=workspace.cwd,
     )
-    shown = tuple(finding for finding in findings if finding.confidence >= Confidence[settings.min_confidence])
+    findings = tuple(finding for finding in findings if _asked_about(finding, workspace, analysis))
+    least = Confidence[settings.min_confidence]
+    shown = tuple(finding for finding in findings if finding.confidence >= least)
     return Report(
         project=str(workspace.root),
         target_torch=workspace.target_torch,
@@ -64,22 +91,34 @@ def run(
         files=analysis.files,
         functions=analysis.functions,
         exit_code=_exit_code(shown, errors, Severity[settings.fail_on]),
-        hidden=len(findings) - len(shown),
+        hidden=sum(finding.state == "active" and finding.confidence < least for finding in findings),
         errors=tuple(errors),
     )
 
 
-def roots(paths: Sequence[Path], settings: Settings, cwd: Path, progress: Progress | None = None) -> tuple[Root, ...]:
-    """The compile roots of the project that holds PATHs."""
-    return engine.analyze(project.open_workspace(paths, settings, cwd), settings, progress).roots
+def roots(
+    paths: Sequence[Path], settings: Settings, cwd: Path, progress: Progress | None = None
+) -> tuple[tuple[Root, ...], tuple[str, ...]]:
+    """The compile roots of the project that holds PATHs, and what was asked for by name and is none."""
+    analysis = engine.analyze(project.open_workspace(paths, settings, cwd), settings, progress)
+    return analysis.roots, analysis.errors
 
 
 def _describe(rule: Rule) -> RuleInfo:
     return RuleInfo(rule.code, rule.name, explain.summary(rule), url="", status=rule.status)
 
 
-def _failures(targets: Iterable[Target]) -> tuple[str, ...]:
-    """Targets asked for by name that could not be run to their end."""
+def _asked_about(finding: Finding, workspace: Workspace, analysis: Analysis) -> bool:
+    """What lies in the files asked about, or on the way from the targets asked for; what the compiler saw, anywhere."""
+    if finding.verdict.status is Status.confirmed or (analysis.targeted and finding.paths):
+        return True
+    if analysis.targeted and finding.code not in selection.ALWAYS:
+        return False
+    return workspace.cwd / finding.path in workspace.reported or finding.code in selection.ALWAYS
+
+
+def failures(targets: Iterable[Target]) -> tuple[str, ...]:
+    """Targets that could not be run to their end."""
     return tuple(
         f"{target.name}: {target.status} in phase {target.phase}: {target.detail}"
         for target in targets

@@ -82,10 +82,13 @@ class Workspace:
     def display(self, path: Path) -> str:
         return display(path, self.cwd)
 
-    def texts(self) -> dict[str, str]:
-        """The text of each file that is reported on, by the path that its findings have. What is no text has none."""
+    def texts(self, found: Iterable[str] = ()) -> dict[str, str]:
+        """The text of each file that is reported on or in which something is found, by the path that findings have.
+
+        What is no text has none.
+        """
         texts = {}
-        for path in self.reported:
+        for path in self.reported.union(self.cwd / name for name in found):
             with contextlib.suppress(source.SourceError):  # the engine reports it as TL902
                 texts[self.display(path)] = self.read(path).text
         return texts
@@ -119,7 +122,7 @@ def open_workspace(
     return Workspace(root, cwd, asked, tuple(sorted(files)), reported, python, torch, buffer)
 
 
-# Files --------------------------------------------------------------------------------------------------------------
+# Files ----------------------------------------------------------------------------------------------------------------
 
 
 def find_root(paths: Sequence[Path], cwd: Path) -> Path:
@@ -206,7 +209,7 @@ def _ignored(path: Path, is_folder: bool, ignores: Sequence[_Ignore]) -> bool:
     return next((answer for answer in said if answer is not None), False)
 
 
-# The interpreter ----------------------------------------------------------------------------------------------------
+# The interpreter ------------------------------------------------------------------------------------------------------
 
 
 def find_python(named: str | None, root: Path) -> str | None:
@@ -247,7 +250,7 @@ def _installed_torch(python: Path) -> str | None:
     return _newest(re.findall(r"^torch-(\d+\.\d+)", name)[0] for name in names)
 
 
-# The target torch ---------------------------------------------------------------------------------------------------
+# The target torch -----------------------------------------------------------------------------------------------------
 
 
 def find_torch(settings: Settings, root: Path, python: str | None) -> TargetTorch:

@@ -6,7 +6,6 @@ import collections
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tlint.analyzer.model import (
     Break,
@@ -16,6 +15,7 @@ from tlint.analyzer.model import (
     Fix,
     Frame,
     Observation,
+    Root,
     RootKind,
     RootPath,
     Severity,
@@ -43,12 +43,16 @@ class _Run:
 
 
 def judge(
-    findings: Sequence[Finding], observations: Sequence[Observation], root: Path
+    findings: Sequence[Finding], observations: Sequence[Observation], roots: Sequence[Root] = ()
 ) -> tuple[tuple[Finding, ...], tuple[Target, ...]]:
-    """The findings with their verdicts, with TL199 for what no rule claimed, and the targets with their status."""
+    """The findings with their verdicts, with TL199 for what no rule claimed, and the targets with their status.
+
+    `findings` are all of the project's: a break that lies outside the files reported on may have been predicted too.
+    """
     runs = [_run(observation, findings) for observation in observations]
     judged = (_judged(finding, runs) for finding in findings)
-    unpredicted = _unpredicted(_unclaimed(runs))
+    kinds = {root.name: root.kind for root in sorted(roots, key=lambda root: root.kind)}
+    unpredicted = _unpredicted(_unclaimed(runs), kinds)
     return (*judged, *unpredicted.values()), tuple(_target(run, unpredicted) for run in runs)
 
 
@@ -123,7 +127,8 @@ def _verdict(finding: Finding, run: _Run) -> Verdict:
         reason = f"it breaks here for another reason: {other.gb_type}"
         return Verdict(Status.inconclusive, reason, other.gb_type, other.gb_id, (target.id,))
     if not executed and not any(seen.path == finding.path for seen in target.breaks):
-        why = f"{target.status} in {target.phase}: {target.detail}" if target.status in FAILED else "does not come here"
+        # The target's own line tells the detail.
+        why = f"{target.status} in {target.phase}" if target.status in FAILED else "does not come here"
         return Verdict(Status.not_run, f"{target.name}: {why}")
     if _executed(finding.span, executed):
         if finding.claim.when == "fullgraph" and target.gate != "pass":
@@ -196,7 +201,9 @@ def _place(seen: Break) -> tuple[object, ...]:
     return seen.path, seen.line, seen.span, seen.gb_type
 
 
-def _unpredicted(places: Mapping[tuple[object, ...], Sequence[_Sighting]]) -> dict[tuple[object, ...], Finding]:
+def _unpredicted(
+    places: Mapping[tuple[object, ...], Sequence[_Sighting]], kinds: Mapping[str, RootKind]
+) -> dict[tuple[object, ...], Finding]:
     ordinals: collections.Counter[tuple[str, ...]] = collections.Counter()
     findings = {}
     for place, sightings in places.items():
@@ -209,13 +216,13 @@ def _unpredicted(places: Mapping[tuple[object, ...], Sequence[_Sighting]]) -> di
             id=hashlib.sha256("\0".join((*key, str(ordinals[key]))).encode()).hexdigest()[:16],
             code=UNPREDICTED[0],
             name=UNPREDICTED[1],
-            message=seen.gb_type,
+            message=f"graph break that no rule predicted: {seen.gb_type}",
             path=seen.path,
             span=seen.span or Span(seen.line, 1, seen.line + 1, 1),
             severity=Severity.error if severe else Severity.warning,
             confidence=Confidence.certain,
             origin="verify",
-            paths=tuple(_path(sighting) for sighting in sightings),
+            paths=tuple(_path(sighting, kinds) for sighting in sightings),
             paths_total=len(sightings),
             claim=Claim("dynamo", (seen.gb_type,)),
             verdict=Verdict(Status.confirmed, _first_line(seen), seen.gb_type, seen.gb_id, targets),
@@ -224,10 +231,12 @@ def _unpredicted(places: Mapping[tuple[object, ...], Sequence[_Sighting]]) -> di
     return findings
 
 
-def _path(sighting: _Sighting) -> RootPath:
+def _path(sighting: _Sighting, kinds: Mapping[str, RootKind]) -> RootPath:
     """The way from the target to the break: the calls on its stack."""
     via = tuple(Frame(path, line, 1, function) for path, line, function in sighting.seen.stack[:-1])
-    return RootPath(sighting.run.observation.target.name, RootKind.named, sighting.fullgraph, via)
+    name = sighting.run.observation.target.name
+    kind = max(kinds.get(name, RootKind.named), RootKind.named)  # what is verified was asked for, at least
+    return RootPath(name, kind, sighting.fullgraph, via)
 
 
 def _fixes(sightings: Iterable[tuple[_Run, Break]]) -> tuple[Fix, ...]:

@@ -15,6 +15,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -56,6 +57,9 @@ class Limits(Protocol):
     @property
     def train(self) -> bool | None: ...
 
+    @property
+    def mode(self) -> str | None: ...
+
 
 def run(
     requests: Sequence[Request],
@@ -65,17 +69,25 @@ def run(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[Observation, ...]:
     """What was observed of each request, in their order. No way in which a target ends stops the others."""
-    gpus = described(settings.gpus)
     done: list[Observation] = []
     idle: SimpleQueue[Worker] = SimpleQueue()
-    workers = [Worker(python or sys.executable, cwd) for _ in range(min(settings.jobs, len(requests)))]
+    count = min(settings.jobs, len(requests))
+    common = {
+        "gpus": described(settings.gpus),
+        "mode": settings.mode,
+        "train": settings.train,
+        "jobs": max(1, settings.jobs // max(1, count)),  # what no target needs builds kernels
+        "warm": len(requests) > count,  # a worker with one target gains nothing from it
+    }
+    kernels = tempfile.TemporaryDirectory(prefix="tlint-kernels-")  # built once for all targets
+    workers = [Worker(python or sys.executable, cwd, kernels.name) for _ in range(count)]
     for worker in workers:
         idle.put(worker)
 
     def one(request: Request) -> Observation:
         worker = idle.get()
         try:
-            seen = worker.verify(request, settings, gpus)
+            seen = worker.verify(request, settings, common)
         finally:
             idle.put(worker)
         done.append(seen)
@@ -89,6 +101,7 @@ def run(
     finally:
         for worker in workers:
             worker.close()
+        kernels.cleanup()
 
 
 def described(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -103,19 +116,19 @@ def described(names: Sequence[str]) -> list[dict[str, Any]]:
 class Worker:
     """The process that imported torch, started when first needed and again after it has died."""
 
-    def __init__(self, python: str, cwd: Path):
-        self.python, self.cwd = python, cwd
+    def __init__(self, python: str, cwd: Path, kernels: str):
+        self.python, self.cwd, self.kernels = python, cwd, kernels
         self.process: subprocess.Popen[bytes] | None = None
         self.versions: dict[str, str] = {}
         self.refusal = ""  # why no target can run under this interpreter
         self.tail = b""
 
-    def verify(self, request: Request, settings: Limits, gpus: list[dict[str, Any]]) -> Observation:
+    def verify(self, request: Request, settings: Limits, common: Mapping[str, Any]) -> Observation:
         account = Account(request, self.cwd)
         begun = time.monotonic()
         try:
             self.start()
-            self.attend(request, settings, gpus, account)
+            self.attend(request, settings, common, account)
         except WorkerError as error:
             self.close()
             account.fail("error", str(error))
@@ -129,6 +142,7 @@ class Worker:
         read, write = os.pipe()
         command = [self.python, str(HERE / "worker" / "main.py"), str(write)]
         environment = {
+            "TRITON_CACHE_DIR": self.kernels,
             **os.environ,
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
@@ -167,12 +181,10 @@ class Worker:
             if time.monotonic() > deadline:
                 raise WorkerError(f"{self.python} did not import torch within {START:g} s")
 
-    def attend(self, request: Request, settings: Limits, gpus: list[dict[str, Any]], account: Account) -> None:
+    def attend(self, request: Request, settings: Limits, common: Mapping[str, Any], account: Account) -> None:
         """Send the request and follow it to its end, or end it at a limit."""
         self.tail = b""
-        message = {**dataclasses.asdict(request), "gpus": gpus}
-        if request.train is None:
-            message["train"] = settings.train
+        message = {**dataclasses.asdict(request), **common}
         with contextlib.suppress(BrokenPipeError):  # then `listen` meets the end of the events, and says so
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
@@ -278,7 +290,7 @@ class Account:
     def __init__(self, request: Request, cwd: Path):
         self.request, self.cwd = request, cwd
         self.heard: dict[str, Any] = {}
-        self.trials: list[Mapping[str, Any]] = []
+        self.trials: dict[tuple[str, int], dict[str, Any]] = {}  # by place: one may help with several breaks
         self.phase, self.status, self.detail, self.ending = "import", "", "", ""
         self.over, self.peak = False, 0
 
@@ -291,7 +303,9 @@ class Account:
             case "part":
                 self.heard.update({key: value for key, value in event.items() if key != "event"})
             case "trial":
-                self.trials.append(event["trial"])
+                trial = event["trial"]
+                known = self.trials.setdefault((trial["path"], trial["line"]), {**trial, "breaks": []})
+                known["breaks"] += trial["breaks"]
             case "failed":
                 self.fail(event["status"], event["detail"], event["phase"])
             case "crashed":
@@ -331,7 +345,7 @@ class Account:
             self.shown(path): tuple(Span(*place) for place in places)
             for path, places in heard.get("executed", {}).items()
         }
-        return Observation(target, executed, tuple({**t, "path": self.shown(t["path"])} for t in self.trials))
+        return Observation(target, executed, tuple({**t, "path": self.shown(t["path"])} for t in self.trials.values()))
 
     def break_of(self, row: Mapping[str, Any]) -> Break:
         return Break(

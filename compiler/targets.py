@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +13,8 @@ from typing import Any, Protocol
 from tlint.analyzer.model import Root, RootKind
 
 DECLARING = ("tlint_inputs", "get_inputs")
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+MOST_NAMED = 3  # of files or names in a message
 
 
 class Workspace(Protocol):
@@ -31,7 +34,8 @@ class Workspace(Protocol):
 class Request:
     """One thing to verify, as the worker is told. Without `path`, `module` is found on the interpreter's own path.
 
-    `search` goes before `sys.path`; files below `roots` are the project's. `config` is carried to the report.
+    `search` goes before `sys.path`; files below `roots` are the project's. `config` is carried to the report. `alone`:
+    no other compile root of its file could be meant by inputs that are declared without a name.
     """
 
     id: str
@@ -43,7 +47,7 @@ class Request:
     roots: tuple[str, ...]
     fullgraph: bool = False
     inputs: str = "synthesised"
-    train: bool | None = None
+    alone: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -58,17 +62,34 @@ class _NotFound(Exception):
     """A target that cannot be located; the message is for the user."""
 
 
-def discover(
-    workspace: Workspace, roots: Sequence[Root], targets: Sequence[str]
-) -> tuple[tuple[Request, ...], tuple[str, ...]]:
-    """The requests, and what was asked for and does not exist."""
-    found: list[_Found] = []
+def locate(workspace: Workspace, targets: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The targets with their files, as FILE.py:NAME or FILE.py, and what is wrong with the others."""
+    located: list[str] = []
     errors: list[str] = []
     for target in targets:
         try:
-            found += _asked(target, workspace, roots)
+            located.append(_located(target, workspace))
         except _NotFound as error:
             errors.append(f"{target}: {error}")
+    return tuple(located), tuple(errors)
+
+
+def discover(
+    workspace: Workspace, roots: Sequence[Root], targets: Sequence[str]
+) -> tuple[tuple[Request, ...], tuple[str, ...]]:
+    """The requests for located targets, or for what declares inputs; and which declare none and have to."""
+    found: list[_Found] = []
+    errors: list[str] = []
+    for target in targets:
+        owner, _, qualname = target.rpartition(":")
+        if owner:
+            in_file = owner.endswith(".py")
+            found.append(_Found(workspace.cwd / owner, qualname) if in_file else _Found(None, qualname, owner))
+            continue
+        declared = _declared(workspace.cwd / target, workspace, roots)
+        found += declared
+        if not declared:
+            errors.append(f"{target}: it declares no inputs: name a function or class after ':', or add tlint_inputs()")
     if not targets:
         rooted = {workspace.cwd / root.path for root in roots if root.resolved and root.kind > RootKind.assumed}
         for path in sorted(workspace.reported | rooted):
@@ -77,28 +98,32 @@ def discover(
     return tuple(_request(f"t{n}", item, workspace, roots) for n, item in enumerate(unique, 1)), tuple(errors)
 
 
-def _asked(target: str, workspace: Workspace, roots: Sequence[Root]) -> list[_Found]:
+def _located(target: str, workspace: Workspace) -> str:
     """`TARGET = [FILE.py|MODULE:]QUALNAME | FILE.py`, split at the last colon."""
     owner, colon, qualname = target.rpartition(":")
     if not colon and target.endswith(".py"):
-        path = _existing(target, workspace)
-        found = _declared(path, workspace, roots)
-        if not found:
-            raise _NotFound("nothing here declares inputs: name a function or class after ':', or add tlint_inputs()")
-        return found
+        _existing(target, workspace)
+        return target
     if not qualname:
         raise _NotFound("nothing is named after ':'")
-    if owner.endswith(".py"):
-        return [_Found(_existing(owner, workspace), qualname)]
-    if colon:
-        return [_Found(_module_file(owner, workspace), qualname, owner)]
-    return [_by_name(qualname, workspace, roots)]
+    if not colon:
+        owner = str(_by_name(qualname, workspace))
+    elif not owner.endswith(".py"):
+        path = _module_file(owner, workspace)
+        if path is None:  # a package that is installed: the worker looks for it
+            return target
+        owner = str(path)
+    first = qualname.partition(".")[0]
+    names = _names(_existing(owner, workspace))
+    if names and first not in names:
+        raise _NotFound(f"{Path(owner).name} has no {first!r}{_near(first, names)}")
+    return f"{owner}:{qualname}"
 
 
 def _existing(name: str, workspace: Workspace) -> Path:
     path = workspace.cwd / name
     if not path.is_file():
-        raise _NotFound("no such file")
+        raise _NotFound(f"no such file in {workspace.cwd}")
     return path
 
 
@@ -111,17 +136,44 @@ def _module_file(module: str, workspace: Workspace) -> Path | None:
     return None
 
 
-def _by_name(qualname: str, workspace: Workspace, roots: Sequence[Root]) -> _Found:
-    paths = {workspace.cwd / root.path for root in roots if root.name.rpartition(":")[2] in _spellings(qualname)}
-    if not paths:
-        first = qualname.partition(".")[0]
-        paths = {path for path in workspace.reported if first in {*_definitions(path), *_assigned(path)}}
-    if not paths:
-        raise _NotFound("no file below the paths defines it: name its file as FILE.py:NAME")
-    if len(paths) > 1:
-        files = ", ".join(str(path) for path in sorted(paths))
-        raise _NotFound(f"several files define it ({files}): name one as FILE.py:NAME")
-    return _Found(paths.pop(), qualname)
+def _by_name(qualname: str, workspace: Workspace) -> Path:
+    """The one file that defines a name at its top level."""
+    first = qualname.partition(".")[0]
+    defined = {path: _top_level(path) for path in workspace.reported}
+    paths = sorted(path for path, names in defined.items() if first in names)
+    match paths:
+        case [path]:
+            return path
+        case []:
+            near = _near(first, set().union(*defined.values()))
+            raise _NotFound(f"no file below the paths defines it{near or ': name its file, as FILE.py:NAME'}")
+    shown = [str(path.relative_to(workspace.cwd) if path.is_relative_to(workspace.cwd) else path) for path in paths]
+    files = ", ".join(shown[:MOST_NAMED]) + (", …" if len(shown) > MOST_NAMED else "")
+    raise _NotFound(f"{len(paths)} files define it ({files}): name one, as FILE.py:NAME")
+
+
+def _near(name: str, names: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, names, MOST_NAMED)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _names(path: Path) -> set[str]:
+    """What a file may hold at its top level; nothing where that cannot be told from its text."""
+    tree = _tree(path)
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(names=aliases) if any(alias.name == "*" for alias in aliases):
+                return set()
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+            case ast.FunctionDef(name="__getattr__"):
+                return set()
+            case ast.Call(func=ast.Name(id="globals" | "setattr")):
+                return set()
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+    return names | set(_definitions(path)) | {n.name for n in ast.walk(tree) if isinstance(n, DEFINITIONS)}
 
 
 def _declared(path: Path, workspace: Workspace, roots: Sequence[Root]) -> list[_Found]:
@@ -164,17 +216,21 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _definitions(path: Path) -> dict[str, ast.AST]:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {node.name: node for node in _tree(path).body if isinstance(node, kinds)}
+    return {node.name: node for node in _tree(path).body if isinstance(node, DEFINITIONS)}
 
 
-def _assigned(path: Path) -> Iterator[str]:
+def _top_level(path: Path) -> set[str]:
+    """What the statements of a file define or assign."""
+    names: set[str] = set()
     for node in _tree(path).body:
         match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
             case ast.Assign(targets=targets):
-                yield from (target.id for target in targets if isinstance(target, ast.Name))
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
             case ast.AnnAssign(target=ast.Name(id=name)):
-                yield name
+                names.add(name)
+    return names
 
 
 def _spellings(qualname: str) -> set[str]:
@@ -187,11 +243,14 @@ def _request(identifier: str, found: _Found, workspace: Workspace, roots: Sequen
     if found.path is not None:
         module, top = _module_name(found.path, workspace)
         folders.insert(0, top)
-    fullgraph = any(
-        root.fullgraph
+    compiled = [
+        root
         for root in roots
-        if workspace.cwd / root.path == found.path and root.name.rpartition(":")[2] in _spellings(found.qualname)
-    )
+        if root.kind is RootKind.explicit and root.resolved and workspace.cwd / root.path == found.path
+    ]
+    own = [root for root in compiled if root.name.rpartition(":")[2] in _spellings(found.qualname)]
+    others = {root.name for root in compiled} - {root.name for root in own}
+    fullgraph = any(root.fullgraph for root in own)
     project = {str(folder).rstrip("/") + "/" for folder in (workspace.root, folders[0])}
     return Request(
         id=identifier,
@@ -202,8 +261,14 @@ def _request(identifier: str, found: _Found, workspace: Workspace, roots: Sequen
         search=tuple(dict.fromkeys(str(folder) for folder in folders if folder.is_dir())),
         roots=tuple(sorted(project)),
         fullgraph=fullgraph,
+        alone=not others or (not own and len(others) == 1 and not _defines(found)),
         config={"fullgraph": True} if fullgraph else {},
     )
+
+
+def _defines(found: _Found) -> bool:
+    """Whether the target is a function or class of its file, not another name for what is compiled there."""
+    return found.path is not None and found.qualname.partition(".")[0] in _definitions(found.path)
 
 
 def _module_name(path: Path, workspace: Workspace) -> tuple[str, Path]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tlint.rules.base import Rule
 
-# Former name → name. A code is never given to another rule, and a renamed rule answers to both names.
+# Former name → code. A code is never given to another rule, and a renamed rule answers to both names.
 aliases: Mapping[str, str] = MappingProxyType({})
 
 

@@ -6,7 +6,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,14 @@ from conftest import Result
 from tlint import __version__, rules
 from tlint.analyzer import cli, facts, pipeline
 from tlint.analyzer.config import Settings
-from tlint.analyzer.model import Report
+from tlint.analyzer.model import Break, Observation, Report, Span, Target
+from tlint.compiler import runner
+from tlint.compiler.targets import Request
 
 Project = Callable[..., Path]
 Tlint = Callable[..., Result]
+
+ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 
 BREAKS = """\
 import torch
@@ -89,7 +93,10 @@ def test_explain_names_the_rule_that_finds_a_graph_break(tlint: Tlint) -> None:
         for gb_id, entry in facts.load(facts.versions()[-1]).registry.items()
         if entry["gb_type"] == "Unsupported Tensor.item() call with capture_scalar_outputs=False"
     )
-    assert "TL101 tensor-to-python" in tlint("explain", gb_id).out
+    shown = tlint("explain", gb_id).out
+    assert "- TL101 tensor-to-python: " in shown
+    assert "`tlint explain TL101`" in shown
+    assert len(shown.splitlines()) < 25, "a pointer, not the rule's page"
 
 
 @pytest.mark.parametrize(
@@ -236,6 +243,140 @@ def test_a_reader_that_has_enough(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.parametrize(
+    ("root", "says"),
+    [("nowhere.py:f", "no such file in the working directory"), ("m.py:stpe", "m.py defines no stpe; it defines step")],
+)
+def test_a_root_that_is_not_there_does_not_hide_the_rest(project: Project, tlint: Tlint, root: str, says: str) -> None:
+    project({"m.py": BREAKS})
+    result = tlint("m.py", "--root", root, "--output-format", "json")
+    assert (result.code, result.report["summary"]["exit_code"], len(found(result))) == (2, 2, 2)
+    assert says in result.err
+    assert tlint("roots", "m.py", "--root", root).code == 2
+
+
+TWO = """\
+import torch
+from helpers import read
+
+
+def one(x: torch.Tensor):
+    return read(x)
+
+
+def two(x: torch.Tensor):
+    return x.item()
+"""
+HELPERS = """\
+def read(x):
+    return x.item()
+
+
+def other(x):
+    return x.item()  # tlint: ignore[tensor-to-python]
+"""
+
+
+def verified(monkeypatch: pytest.MonkeyPatch, *breaks: tuple[str, int, Span]) -> None:
+    """The compiler is taken to have seen these breaks in each target."""
+
+    def run(requests: Sequence[Request], *_: object) -> tuple[Observation, ...]:
+        seen = tuple(
+            Break(f"b{line}", ITEM, ITEM, path, line, ((path, line, "f"),), span=span) for path, line, span in breaks
+        )
+        targets = (Target(r.id, r.name, "m.py", breaks=seen, gate="fail", phase="dynamo") for r in requests)
+        return tuple(Observation(target, {path: (span,) for path, _, span in breaks}) for target in targets)
+
+    monkeypatch.setattr(runner, "run", run)
+
+
+def test_a_break_outside_the_paths_may_have_been_predicted(
+    project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project({"tlint.toml": "", "m.py": TWO, "helpers.py": HELPERS})
+    verified(monkeypatch, ("helpers.py", 2, Span(2, 12, 2, 20)), ("helpers.py", 6, Span(6, 12, 6, 20)))
+    report = tlint("verify", "m.py:one", "--output-format", "json").report
+    shown = {(f["code"], f["path"], f["line"], f["verdict"]["status"]) for f in report["findings"]}
+    assert shown == {("TL101", "helpers.py", 2, "confirmed"), ("TL199", "helpers.py", 6, "confirmed")}
+    assert [seen["predicted"] for seen in report["targets"][0]["breaks"]] == [True, False]
+    assert {path["root"] for f in report["findings"] for path in f["paths"]} == {"m:one"}
+
+
+def test_a_target_is_all_that_is_looked_at_unless_a_path_is_named_too(
+    project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project({"tlint.toml": "", "m.py": TWO, "helpers.py": HELPERS, "n.py": BREAKS})
+    verified(monkeypatch)
+    for words, expected in (
+        (["m.py:two"], {("m.py", 10)}),
+        (["two"], {("m.py", 10)}),
+        (["m:one"], {("helpers.py", 2)}),
+        (["m.py:two", "n.py:step"], {("m.py", 10), ("n.py", 6), ("n.py", 7)}),
+        (["m.py:two", "."], {("m.py", 10), ("n.py", 6), ("n.py", 7)}),
+    ):
+        result = tlint("verify", *words, "--output-format", "json")
+        assert {(path, line) for _, path, line in found(result)} - {("helpers.py", 6)} == expected, words
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("m.py:on", "m.py has no 'on'; did you mean one?"),
+        ("m:twoo", "m.py has no 'twoo'; did you mean two?"),
+        ("stpe", "no file below the paths defines it; did you mean step"),
+        ("step", "2 files define it (a/m.py, n.py): name one, as FILE.py:NAME"),
+    ],
+)
+def test_a_target_that_is_not_there(project: Project, tlint: Tlint, target: str, says: str) -> None:
+    project({"tlint.toml": "", "m.py": TWO, "helpers.py": HELPERS, "n.py": BREAKS, "a/m.py": BREAKS})
+    result = tlint("verify", target)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"tlint: error: {target}: {result.err.partition(f'{target}: ')[2]}"
+    assert says in result.err
+
+
+def test_a_target_that_failed_is_told_once(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(requests: Sequence[Request], *_: object) -> tuple[Observation, ...]:
+        return tuple(
+            Observation(Target(r.id, r.name, "m.py", status="error", phase="import", detail="Boom")) for r in requests
+        )
+
+    monkeypatch.setattr(runner, "run", run)
+    project({"m.py": TWO, "helpers.py": HELPERS})
+    text, concise = tlint("verify", "m.py:one"), tlint("verify", "m.py:one", "--output-format", "concise")
+    assert (text.code, text.out.count("Boom"), text.err) == (2, 1, "")
+    assert (concise.code, concise.out.count("Boom"), concise.err.count("Boom")) == (2, 0, 1)
+
+
+def test_a_former_name_is_the_rule(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "aliases", {"item-call": "TL101"})
+    project({"m.py": BREAKS})
+    assert [code for code, _, _ in found(tlint("--select", "item-call", "--output-format", "json"))] == ["TL101"]
+    assert tlint("explain", "item-call").out.startswith("# TL101 tensor-to-python")
+    project({"m.py": BREAKS.replace(".item()", ".item()  # tlint: ignore[item-call]")})
+    [finding] = tlint("--select", "TL101", "--output-format", "json").report["findings"]
+    assert finding["state"] == "suppressed"
+
+
+def test_only_what_is_active_counts_as_hidden(project: Project, tlint: Tlint) -> None:
+    unsure = BREAKS.replace("x: torch.Tensor", "x").replace("x.sum().item()", "x.item()")
+    project({"m.py": unsure})
+    options = ["--select", "TL101", "--min-confidence", "certain", "--output-format", "json"]
+    assert tlint(*options).report["summary"]["hidden"] == 1
+    project({"m.py": unsure.replace("x.item()", "x.item()  # tlint: ignore[TL101]")})
+    assert tlint(*options).report["summary"]["hidden"] == 0
+
+
+def test_help_waits_for_nothing_that_it_does_not_need() -> None:
+    def imported(module: str) -> set[str]:
+        program = f"import sys, tlint.analyzer.{module}; print(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        return set(done.stdout.split())
+
+    assert not {"libcst", "rich", "torch"} & imported("cli")
+    assert not {"libcst", "torch"} & imported("pipeline")
+
+
 # What is reported
 
 
@@ -287,7 +428,7 @@ def test_output_file(project: Project, tlint: Tlint) -> None:
 
 def test_formats_for_people(project: Project, tlint: Tlint) -> None:
     project({"m.py": BREAKS})
-    assert tlint("m.py", "--output-format", "concise").out.splitlines()[1].startswith("m.py:7:12: TL101")
+    assert tlint("m.py", "--output-format", "concise").out.splitlines()[1].startswith("m.py:7:12: warning TL101")
     assert "1  TL101  tensor-to-python" in tlint("m.py", "--statistics").out
     assert "1 root, 1 function, 1 file, torch " in tlint("m.py").out
 
@@ -332,7 +473,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[list[str], Sett
         (["verify", "src"], ["src"], ()),
         (["verify", "m.py"], ["m.py"], ("m.py",)),
         (["verify", "m.py:step"], ["m.py"], ("m.py:step",)),
-        (["verify", "a.b:Net", "src"], ["src/a/b.py", "src"], ("a.b:Net",)),
+        (["verify", "a.b:Net", "src"], ["src", "src/a/b.py"], ("a.b:Net",)),
         (["verify", "m:step"], ["m.py"], ("m:step",)),
         (["verify", "Net"], ["."], ("Net",)),
         (["check", "--verify", "m.py:step"], ["m.py"], ("m.py:step",)),
@@ -353,6 +494,7 @@ def test_targets(
     got, settings = asked()
     assert (got, settings.verify_settings.targets) == (paths, targets)
     assert settings.verify is True
+    assert settings.only_targets is (bool(targets) and "src" not in words)
 
 
 def test_limits(project: Project, tlint: Tlint, asked: Callable[[], tuple[list[str], Settings]]) -> None:

@@ -19,9 +19,11 @@ from rich.console import Console
 
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import (
+    Break,
     Claim,
     Confidence,
     Fix,
+    Frame,
     Report,
     RootKind,
     RootPath,
@@ -157,16 +159,16 @@ def test_summary_counts() -> None:
 
 def test_concise() -> None:
     assert written(sample(), output_format="concise").splitlines() == [
-        "model.py:7:7: TL102[data-dependent-branch] `if` on a tensor's value [refuted]",
-        "model.py:10:30: TL101[tensor-to-python] `.item()` reads a tensor's value into Python [confirmed]",
-        "model.py:11:3: TL199[unpredicted-break] Dynamo broke here and no rule had said so [confirmed]",
+        "model.py:7:7: warning TL102[data-dependent-branch] `if` on a tensor's value [refuted]",
+        "model.py:10:30: error TL101[tensor-to-python] `.item()` reads a tensor's value into Python [confirmed]",
+        "model.py:11:3: warning TL199[unpredicted-break] Dynamo broke here and no rule had said so [confirmed]",
     ]
     assert concise.render(empty()) == ""
 
 
 def test_concise_is_one_line_a_finding_and_has_no_verdict_where_none_was_asked_for() -> None:
     report = empty(findings=(finding(message="first\nsecond\x1b[31m"),))
-    assert concise.render(report) == "model.py:10:30: TL101[tensor-to-python] first second\ufffd[31m\n"
+    assert concise.render(report) == "model.py:10:30: warning TL101[tensor-to-python] first second\ufffd[31m\n"
 
 
 def test_statistics() -> None:
@@ -188,8 +190,7 @@ def test_text() -> None:
 model.py:10:30: error TL101[tensor-to-python]: `.item()` reads a tensor's value into Python
 10 |         nome = "città 東京"; scale = x.mean().item()
    |                                      ^^^^^^^^^^^^^^^
-   = reached from `train:step` (compiled at train.py:7, fullgraph) → train.py:9 step, and in 2 other
-     ways
+   = reached from `train:step` (compiled at train.py:7, fullgraph) → line 9, and in 2 other ways
    = train.py:7:2: fullgraph is asked for here
    = confirmed: Dynamo broke here with "Unsupported Tensor.item() call" (GB0124) under torch 2.13.0;
      the whole frame ran in eager
@@ -290,7 +291,11 @@ def test_dynamo_explains_what_no_rule_did() -> None:
     verdict = Verdict(Status.confirmed, "Dynamo does not know `print`", "B")
     rule, compiler = finding(verdict=verdict, code="TL111"), finding(verdict=verdict, origin="verify")
     assert "`print`" not in rendered(empty(findings=(rule,)))
-    assert 'Dynamo broke here with "B": Dynamo does not know `print`\n' in rendered(empty(findings=(compiler,)))
+    shown = rendered(empty(findings=(compiler,)))
+    assert "Dynamo broke here: Dynamo does not know `print`\n" in shown, "the message has named the type"
+    assert "`tlint explain TL101`" in shown
+    numbered = replace(compiler, verdict=replace(verdict, gb_id="GB0059"))
+    assert "help: `tlint explain GB0059`\n" in rendered(empty(findings=(numbered,)))
 
 
 def test_a_fix_of_several_findings_is_shown_once() -> None:
@@ -316,7 +321,17 @@ def test_a_long_way_is_shortened_in_the_middle() -> None:
     calls = tuple(replace(sample().findings[1].paths[0].via[0], line=n, function=f"f{n}") for n in range(1, 8))
     way = RootPath("train:step", RootKind.named, False, calls)
     shown = rendered(empty(findings=(finding(paths=(way,), paths_total=1),)))
-    assert "`train:step` (asked for) → train.py:1 f1 → ... → train.py:6 f6 → train.py:7 f7\n" in shown
+    assert "`train:step` (asked for) → train.py:1 f1 → ... → line 6 f6 → line 7 f7\n" in shown
+
+
+def test_a_file_or_function_named_just_before_is_left_out() -> None:
+    calls = (Frame("train.py", 9, 1, "step"), Frame("model.py", 10, 1, "Net.forward"), Frame("model.py", 4, 1, "Net.f"))
+    way = RootPath("train:step", RootKind.explicit, False, calls)
+    shown = rendered(replace(sample(), findings=(finding(paths=(way,), paths_total=1),)))
+    assert "(compiled at train.py:7) → line 9 → model.py:10 Net.forward → line 4 Net.f\n" in shown
+    asked = replace(way, root="model:Net", kind=RootKind.named, via=calls[1:])
+    shown = rendered(replace(sample(), findings=(finding(paths=(asked,), paths_total=1),)))
+    assert "(asked for) → model.py:10 → line 4 Net.f\n" in shown
 
 
 def test_the_strongest_and_shortest_way_is_shown() -> None:
@@ -325,7 +340,18 @@ def test_the_strongest_and_shortest_way_is_shown() -> None:
     assumed = RootPath("model:Net.forward", RootKind.assumed, False)
     for ways in itertools.permutations((explicit, longer, assumed)):
         shown = rendered(empty(findings=(finding(paths=ways, paths_total=3),)))
-        assert "(compiled at train.py:7, fullgraph) → train.py:9 step, and in 2 other ways\n" in shown
+        assert "(compiled at train.py:7, fullgraph) → line 9, and in 2 other ways\n" in shown
+
+
+UNPREDICTED = Break("b1", "Data-dependent branching", "…", "a.py", 3)
+
+
+def test_versions_are_told_without_their_build() -> None:
+    report = sample()
+    targets = tuple(replace(target, torch="2.13.0+cpu") for target in report.targets)
+    shown = rendered(replace(report, targets=targets))
+    assert "under torch 2.13.0, triton 3.9.0:" in shown
+    assert "+cpu" not in shown
 
 
 @pytest.mark.parametrize(
@@ -339,6 +365,16 @@ def test_the_strongest_and_shortest_way_is_shown() -> None:
         ({"status": "breaks", "gate": "fail", "phase": "aot", "detail": "no\nmore"}, "fullgraph=True fails in aot: no"),
         ({"status": "error", "phase": "import", "detail": "ImportError: no x"}, "in import: ImportError: no x"),
         ({"status": "timeout", "gate": "fail", "phase": "eager"}, "in eager, fullgraph=True fails"),
+        ({"status": "error", "phase": "eager", "stages": {"dynamo": {"graphs": 0, "ops": 0}}}, "in eager"),
+        (
+            {"status": "fullgraph", "gate": "pass", "phase": "inductor", "detail": "Triton is not installed"},
+            "not compiled for a GPU: Triton is not installed",
+        ),
+        (
+            {"status": "breaks", "breaks": (UNPREDICTED,)},
+            "1 break (1 unpredicted), no place found where `disable` helps",
+        ),
+        ({"status": "breaks", "breaks": (UNPREDICTED,), "suggestions": ("f1",)}, "1 break (1 unpredicted)"),
         ({"status": "skipped"}, ""),
     ],
 )
@@ -383,7 +419,7 @@ def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_ascii_terminal_gets_ascii() -> None:
     shown = rendered(sample(), 60, encoding="ascii")
-    assert "-> train.py:9" in shown
+    assert "-> line" in shown
     assert "\\u6771" in shown, "what it cannot show is escaped"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from project import analyse, check
 
-from tlint.analyzer.model import RootKind, TlintError
+from tlint.analyzer.model import RootKind
 
 HEAD = """
 import functools
@@ -450,8 +450,52 @@ def test_named(target: str, name: str, lines: set[int], tmp_path: Path, monkeypa
 )
 def test_named_wrongly(target: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TlintError, match=message):
-        analyse(tmp_path, PROJECT, root=(target,))
+    analysis = analyse(tmp_path, PROJECT, root=(target,))
+    (error,) = analysis.errors
+    assert target in error and message in error
+    assert analysis.roots, "the rest is looked at"
+
+
+def test_decorators_of_the_project(tmp_path: Path) -> None:
+    analysis = check(
+        tmp_path,
+        """
+        # file: mine/__init__.py
+        from .core import compiled
+        # file: mine/core.py
+        def compiled(function=None, **options):
+            return function
+        def other(function):
+            return function
+        # file: main.py
+        import mine
+        import torch
+        from mine import compiled as short
+        from mine.core import compiled, other
+
+        @short
+        def f(x: torch.Tensor):
+            return x.item()  # expect: TL101
+
+        @mine.core.compiled(fullgraph=True)
+        def g(x: torch.Tensor):
+            return x.item()  # expect: TL101
+
+        class Net(torch.nn.Module):
+            @compiled
+            def forward(self, x):
+                return x.item()  # expect: TL101
+
+        @other
+        def h(x: torch.Tensor):
+            return x.item()
+        """,
+        root_decorators=("mine.compiled", "mine.core.compiled"),
+        roots="explicit",
+    )
+    assert [(root.name, root.kind, root.how) for root in analysis.roots] == [
+        (f"main:{name}", RootKind.explicit, "root-decorators") for name in ("f", "g", "Net.forward")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tlint.analyzer.config import VerifySettings
-from tlint.analyzer.model import Observation, Span, Target
+from tlint.analyzer.model import Observation, Root, RootKind, Span, Target
 from tlint.compiler import judge, runner, targets
 
 PYTHONS = [sys.executable, *filter(None, os.environ.get("TLINT_TEST_PYTHONS", "").split(os.pathsep))]
@@ -145,6 +145,26 @@ FILES = {
             return x.to("cuda:0") + torch.ones(4, device="cuda")
 
 
+        def synchronized(x):
+            torch.cuda.synchronize()
+            return x + 1
+
+
+        def inner(x):
+            if x.sum() > 0:
+                x = x + 1
+            return x
+
+
+        def most(x):
+            x = inner(x.sin().cos().exp().tanh())
+            return x.sin().cos().exp().tanh().neg().abs()
+
+
+        def outer(x):
+            return most(x) * 2
+
+
         def once(x, seen=[]):
             if not seen:
                 seen.append(1)
@@ -155,13 +175,29 @@ FILES = {
         def tlint_inputs():
             x = torch.rand(2, 4)
             instance(x.abs()).sum().backward()
-            functions = "é loop generator intended short_circuit condition compiled accelerated"
+            functions = "é loop generator intended short_circuit condition compiled accelerated synchronized outer"
             modules = "Module Decorated instance in_place wrapped"
             return {
                 **{name: (x,) for name in f"{functions} {modules}".split()},
                 "optimizer_step": (),
                 "once": ((x,), {"seen": []}),
             }
+    """,
+    "single.py": """
+        import torch
+
+
+        @torch.compile
+        def root(x):
+            return x + 1
+
+
+        def other(x):
+            return x + 2
+
+
+        def tlint_inputs():
+            return (torch.ones(2),)
     """,
     "synthetic.py": """
         from torch import nn
@@ -189,7 +225,8 @@ TARGETS = [
     "pkg/model.py:Trainer.step",
     *(
         f"plain.py:{name}"
-        for name in "é loop generator intended short_circuit condition compiled accelerated once optimizer_step "
+        for name in "é loop generator intended short_circuit condition compiled accelerated synchronized outer once "
+        "optimizer_step "
         "Module.forward Decorated instance in_place wrapped".split()
     ),
     "synthetic.py:Wide",
@@ -214,7 +251,9 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def run(root: Path, names: list[str], python: str, **limits: object) -> dict[str, Observation]:
-    requests, errors = targets.discover(Workspace(root), (), names)
+    located, errors = targets.locate(Workspace(root), names)
+    assert not errors
+    requests, errors = targets.discover(Workspace(root), (), located)
     assert not errors
     settings = replace(VerifySettings(), **limits)
     observations = runner.run(requests, settings, python, root)
@@ -234,7 +273,7 @@ def seen(python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Obs
 
 
 def judged(observation: Observation) -> Target:
-    return judge.judge((), [observation], Path())[1][0]
+    return judge.judge((), [observation])[1][0]
 
 
 def types(observation: Observation) -> list[str]:
@@ -350,3 +389,72 @@ def test_a_disable_tried_is_what_the_decorator_does(seen: dict[str, Observation]
 
 def test_root_is_never_suggested_for_disable(seen: dict[str, Observation]) -> None:
     assert seen["plain.py:loop"].trials == seen["plain.py:instance"].trials == ()
+
+
+def test_controls_of_a_device_do_nothing(seen: dict[str, Observation]) -> None:
+    target = judged(seen["plain.py:synchronized"])
+    assert (target.detail, target.gate) == ("", "pass")
+
+
+def test_disable_goes_where_it_helps_and_costs_few_operators(seen: dict[str, Observation]) -> None:
+    (trial,) = seen["plain.py:outer"].trials
+    assert trial["function"] == "inner"
+    assert trial["after"]["breaks"] < trial["before"]["breaks"] and trial["after"]["ops"] * 2 > trial["before"]["ops"]
+
+
+def test_disable_that_loses_most_operators_is_no_suggestion(python: str, tmp_path: Path) -> None:
+    text = """
+        import torch
+
+
+        def all_of_it(x):
+            x = x.sin().cos().exp()
+            if x.sum() > 0:
+                x = x + 1
+            return x.sin().cos()
+
+
+        def target(x):
+            return all_of_it(x) * 2
+
+
+        def tlint_inputs():
+            return (torch.rand(4),)
+    """
+    observation = run(write(tmp_path, {"a.py": text}), ["a.py:target"], python)["a.py:target"]
+    assert (len(observation.target.breaks), observation.trials) == (1, ())
+    assert judged(observation).suggestions == ()
+
+
+def test_inputs_without_a_name_are_not_given_to_another_target(python: str, tmp_path: Path) -> None:
+    root = write(tmp_path, {"single.py": FILES["single.py"]})
+    roots = (Root("single:root", RootKind.explicit, False, "single.py", 5, 2, "@torch.compile"),)
+    requests, _ = targets.discover(Workspace(root), roots, ["single.py:root", "single.py:other"])
+    first, second = map(judged, runner.run(requests, VerifySettings(), python, root))
+    assert (first.status, first.inputs) == ("fullgraph", "declared")
+    assert (second.status, second.phase) == ("skipped", "construct")
+    assert "'other'" in second.detail and "return a dict" in second.detail
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_mode_is_that_of_the_compiler_and_told(python: str, tmp_path: Path, mode: str) -> None:
+    (observation,) = run(write(tmp_path, FILES), ["pkg.model:Clean"], python, mode=mode).values()
+    target = judged(observation)
+    assert (target.status, target.config) == ("fullgraph", {"mode": mode})
+
+
+def test_without_triton_the_graph_is_captured_and_that_is_said(python: str, tmp_path: Path) -> None:
+    text = """
+        from importlib import util
+
+        find = util.find_spec
+        util.find_spec = lambda name, *rest: None if name == "triton" else find(name, *rest)
+
+
+        def target(x):
+            return x + 1
+    """
+    target = judged(run(write(tmp_path, {"a.py": text}), ["a.py:target"], python)["a.py:target"])
+    assert (target.status, target.gate, target.phase) == ("fullgraph", "pass", "inductor")
+    assert "Triton is not installed" in target.detail
+    assert "triton" not in target.stages

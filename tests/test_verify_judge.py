@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,8 @@ from tlint.analyzer.model import (
     Confidence,
     Finding,
     Observation,
+    Root,
+    RootKind,
     Severity,
     Span,
     Status,
@@ -53,11 +54,11 @@ def observed(
 
 
 def verdict(finding: Finding, *observations: Observation) -> Verdict:
-    return judge.judge([finding], observations, Path())[0][0].verdict
+    return judge.judge([finding], observations)[0][0].verdict
 
 
 def test_confirmed() -> None:
-    findings, (target,) = judge.judge([FINDING], [observed(seen(gb_id="GB0124"))], Path())
+    findings, (target,) = judge.judge([FINDING], [observed(seen(gb_id="GB0124"))])
     (finding,) = findings
     assert finding.verdict == Verdict(Status.confirmed, "because.", ITEM, "GB0124", ("t1",))
     assert (finding.confidence, finding.severity) == (Confidence.certain, Severity.warning)
@@ -67,7 +68,7 @@ def test_confirmed() -> None:
 @pytest.mark.parametrize("more", [{"frame_lost": True}, {}])
 def test_confirmed_is_an_error_where_a_frame_or_the_whole_graph_is_lost(more: dict[str, Any]) -> None:
     config = {} if more else {"fullgraph": True}
-    (finding,), _ = judge.judge([FINDING], [observed(seen(**more), config=config)], Path())
+    (finding,), _ = judge.judge([FINDING], [observed(seen(**more), config=config)])
     assert finding.severity is Severity.error
 
 
@@ -78,7 +79,7 @@ def test_confirmed_where_only_lines_are_known() -> None:
 
 def test_of_nested_findings_the_closest_is_confirmed() -> None:
     outer = replace(FINDING, id="f2", span=Span(4, 5, 4, 30))
-    findings, _ = judge.judge([outer, FINDING], [observed(seen(), executed=[outer.span])], Path())
+    findings, _ = judge.judge([outer, FINDING], [observed(seen(), executed=[outer.span])])
     assert [finding.verdict.status for finding in findings] == [Status.refuted, Status.confirmed]
 
 
@@ -116,7 +117,7 @@ def test_inconclusive_names_what_it_saw() -> None:
 def test_not_run() -> None:
     assert verdict(FINDING).status is Status.not_run
     failed = observed(status="error", phase="import", detail="boom")
-    assert verdict(FINDING, failed) == Verdict(Status.not_run, "m:f: error in import: boom")
+    assert verdict(FINDING, failed) == Verdict(Status.not_run, "m:f: error in import")
     elsewhere = Observation(Target("t2", "other:f", "other.py"), {"other.py": (HERE,)})
     assert verdict(FINDING, elsewhere).status is Status.not_run
     assert verdict(replace(FINDING, claim=None), observed(executed=[HERE])).status is Status.not_run
@@ -139,7 +140,12 @@ def test_over_targets_confirmed_wins_then_refuted() -> None:
 def test_unpredicted_break_is_a_finding_once_for_all_targets() -> None:
     first = observed(seen(BRANCH, Span(8, 1, 8, 4)))
     second = replace(first, target=replace(first.target, id="t2"))
-    (finding,), found = judge.judge([], [first, second], Path())
+    (finding,), found = judge.judge([], [first, second])
+    assert finding.message == f"graph break that no rule predicted: {BRANCH}"
+    assert {path.kind for path in finding.paths} == {RootKind.named}
+    root = Root("m:f", RootKind.explicit, False, "m.py", 1, 1, "@torch.compile")
+    (compiled,), _ = judge.judge([], [first], [root, replace(root, kind=RootKind.assumed)])
+    assert [path.kind for path in compiled.paths] == [RootKind.explicit]
     assert (finding.code, finding.name, finding.origin) == ("TL199", "unpredicted-break", "verify")
     assert (finding.severity, finding.confidence) == (Severity.warning, Confidence.certain)
     assert finding.verdict.targets == ("t1", "t2") and finding.span == Span(8, 1, 8, 4)
@@ -148,10 +154,10 @@ def test_unpredicted_break_is_a_finding_once_for_all_targets() -> None:
 
 def test_intended_breaks_need_no_finding_unless_one_graph_was_asked_for() -> None:
     intended = observed(seen(intended=True), gate="fail")
-    findings, (target,) = judge.judge([], [intended], Path())
+    findings, (target,) = judge.judge([], [intended])
     assert (findings, target.status) == ((), "intended_breaks")
     strict = replace(intended, target=replace(intended.target, config={"fullgraph": True}))
-    (finding,), _ = judge.judge([], [strict], Path())
+    (finding,), _ = judge.judge([], [strict])
     assert finding.severity is Severity.error
 
 
@@ -166,7 +172,7 @@ def test_intended_breaks_need_no_finding_unless_one_graph_was_asked_for() -> Non
     ],
 )
 def test_status_of_a_target(observation: Observation, status: str) -> None:
-    assert judge.judge([], [observation], Path())[1][0].status == status
+    assert judge.judge([], [observation])[1][0].status == status
 
 
 def trial(after: dict[str, int]) -> dict[str, Any]:
@@ -187,11 +193,10 @@ def trial(after: dict[str, int]) -> dict[str, Any]:
         ({"graphs": 2, "ops": 5, "breaks": 0}, "unsafe"),
         ({"graphs": 2, "ops": 4, "breaks": 0}, "display"),
         ({"graphs": 3, "ops": 5, "breaks": 0}, "display"),
-        ({"graphs": 2, "ops": 5, "breaks": 1}, "display"),
     ],
 )
 def test_disable_is_suggested_with_what_it_was_seen_to_change(after: dict[str, int], safety: str) -> None:
-    (finding,), (target,) = judge.judge([FINDING], [observed(seen(), trials=[trial(after)])], Path())
+    (finding,), (target,) = judge.judge([FINDING], [observed(seen(), trials=[trial(after)])])
     (fix,) = finding.fixes
     assert (fix.kind, fix.safety, fix.effect["after"], target.suggestions) == ("disable", safety, after, (fix.id,))
     assert [(edit.span.line, edit.text) for edit in fix.edits] == [

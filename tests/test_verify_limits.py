@@ -100,7 +100,7 @@ def verify(root: Path, names: list[str], python: str = sys.executable, **limits:
     requests, errors = targets.discover(Workspace(root), (), names)
     assert not errors
     observations = runner.run(requests, VerifySettings(**limits), python, root)
-    return dict(zip(names, judge.judge((), observations, root)[1], strict=True))
+    return dict(zip(names, judge.judge((), observations)[1], strict=True))
 
 
 def test_every_way_of_ending(tmp_path: Path) -> None:

@@ -8,17 +8,20 @@ from pathlib import Path
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import Root, RootKind
 from tlint.analyzer.project import open_workspace
-from tlint.compiler.targets import Request, discover
+from tlint.compiler.targets import Request, discover, locate
 
 Project = Callable[..., Path]
 
 
 def found(root: Path, *targets: str, roots: tuple[Root, ...] = ()) -> tuple[tuple[Request, ...], tuple[str, ...]]:
-    return discover(open_workspace([Path(".")], Settings(), root), roots, targets)
+    workspace = open_workspace([Path(".")], Settings(), root)
+    located, missing = locate(workspace, targets)
+    requests, undeclared = discover(workspace, roots, located)
+    return (requests, (*missing, *undeclared)) if located or not targets else ((), missing)
 
 
 def test_file_with_a_name(project: Project) -> None:
-    root = project({"a.py": "x = 1"})
+    root = project({"a.py": "class Net: ..."})
     (request,), errors = found(root, "a.py:Net.forward")
     assert errors == ()
     assert (request.id, request.name, request.module, request.qualname) == ("t1", "a:Net.forward", "a", "Net.forward")
@@ -26,7 +29,7 @@ def test_file_with_a_name(project: Project) -> None:
 
 
 def test_file_in_a_package_is_imported_as_part_of_it(project: Project) -> None:
-    root = project({"src/pkg/__init__.py": "", "src/pkg/sub/__init__.py": "", "src/pkg/sub/a.py": ""})
+    root = project({"src/pkg/__init__.py": "", "src/pkg/sub/__init__.py": "", "src/pkg/sub/a.py": "def f(): ..."})
     for target in ("src/pkg/sub/a.py:f", "pkg.sub.a:f"):
         (request,), _ = found(root, target)
         assert (request.module, request.search[0]) == ("pkg.sub.a", str(root / "src"))
@@ -35,7 +38,7 @@ def test_file_in_a_package_is_imported_as_part_of_it(project: Project) -> None:
 
 def test_file_with_relative_imports_and_no_package(project: Project) -> None:
     root = project({"tlint.toml": "", "ns/a.py": "from .b import c"})
-    (request,), _ = found(root, "ns/a.py:f")
+    (request,), _ = found(root, "ns/a.py:c")
     assert (request.module, request.search[0]) == ("ns.a", str(root))
 
 
@@ -48,7 +51,7 @@ def test_bare_name(project: Project) -> None:
     root = project({"a.py": "def f(): ...", "b.py": "def g(): ...\nh = g", "c.py": "def g(): ..."})
     (request, alias), errors = found(root, "f", "h", "g", "nothing")
     assert (request.name, alias.name) == ("a:f", "b:h")
-    assert "b.py" in errors[0] and "c.py" in errors[0] and "several" in errors[0]
+    assert errors[0] == "g: 2 files define it (b.py, c.py): name one, as FILE.py:NAME"
     assert errors[1].startswith("nothing: ")
 
 
@@ -99,9 +102,30 @@ def test_roots_beside_declared_inputs(project: Project) -> None:
 
 
 def test_same_target_twice_is_run_once(project: Project) -> None:
-    root = project({"a.py": ""})
+    root = project({"a.py": "f = g = None"})
     assert len(found(root, "a.py:f", "a.py:f")[0]) == 1
 
 
 def test_file_that_does_not_parse_declares_nothing(project: Project) -> None:
     assert found(project({"a.py": "def f(:\ndef get_inputs(): ..."})) == ((), ())
+
+
+def test_a_name_that_only_running_makes_is_left_to_the_worker(project: Project) -> None:
+    texts = ["from b import *", "globals().update(f=1)", "def __getattr__(name): ..."]
+    root = project({f"{name}.py": text for name, text in zip("acd", texts, strict=True)})
+    assert [request.name for request in found(root, "a.py:f", "c.py:f", "d.py:f")[0]] == ["a:f", "c:f", "d:f"]
+    root = project({"e.py": "from x import f as g\nif g:\n    h = 1\nfor i in range(3): ..."})
+    assert [request.name for request in found(root, "e.py:g", "e.py:h", "e.py:i.j")[0]] == ["e:g", "e:h", "e:i.j"]
+    assert found(root, "e.py:f")[1] == ("e.py:f: e.py has no 'f'",)
+
+
+def test_inputs_without_a_name_are_those_of_the_one_root(project: Project) -> None:
+    root = project({"a.py": "def f(): ...\ndef g(): ...\nstep = f"})
+
+    def alone(target: str, *names: str) -> bool:
+        roots = tuple(Root(name, RootKind.explicit, False, "a.py", 1, 1, "@torch.compile") for name in names)
+        return found(root, target, roots=roots)[0][0].alone
+
+    assert alone("a.py:f") and alone("a.py:f", "a:f") and alone("a.py:step", "a:f")
+    assert not alone("a.py:g", "a:f")
+    assert not alone("a.py:f", "a:f", "a:g") and not alone("a.py:step", "a:f", "a:g")

@@ -1,4 +1,4 @@
-"""One line a finding: `path:line:column: CODE[name] message [verdict]`."""
+"""One line a finding: `path:line:column: severity CODE[name] message [verdict]`."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def render(report: Report) -> str:
 def line(report: Report, finding: Finding) -> str:
     place = f"{finding.path}:{finding.span.line}:{finding.span.column}"
     verdict = f" [{finding.verdict.status.value.replace('_', ' ')}]" if judged(report, finding) else ""
-    return visible(f"{place}: {finding.code}[{finding.name}] {flat(finding.message)}{verdict}")
+    return visible(f"{place}: {finding.severity.name} {finding.code}[{finding.name}] {flat(finding.message)}{verdict}")

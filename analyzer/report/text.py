@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from tlint.analyzer.model import Confidence, Finding, Fix, Report, RootKind, RootPath, Severity, Status, Target
+from tlint.analyzer.model import Confidence, Finding, Fix, Report, Root, RootKind, RootPath, Severity, Status, Target
 from tlint.analyzer.report.frame import frame, visible, window
 from tlint.analyzer.report.summary import flat, fold, found, judged, left_out, looked_at, plural
 
@@ -153,6 +153,9 @@ def notes(page: Page, finding: Finding, *, explain: bool) -> Iterator[Text]:
     for related in finding.related:
         yield Text(flat(f"{related.path}:{related.span.line}:{related.span.column}: {related.message}"))
     yield from verdict(page, finding)
+    if finding.origin == "verify" and finding.verdict.gb_id:  # Dynamo's own advice is closer than the rule's
+        yield labelled("help", f"`tlint explain {finding.verdict.gb_id}`")
+        return
     hint = f"`tlint explain {finding.code}`"
     if remedy := page.remedies.get(finding.code):
         yield labelled("help", remedy + (f" ({hint})" if explain else ""))
@@ -165,9 +168,19 @@ def labelled(label: str, text: str, style: str = "bold") -> Text:
 
 
 def way(page: Page, finding: Finding) -> Text:
-    """ "reached from `train:step` (compiled at train.py:12, fullgraph) → model.py:40 Net.forward" """
+    """ "reached from `train:step` (compiled at train.py:12, fullgraph) → line 20 → model.py:40 Net.forward"
+
+    Each call says where it is made; a file or function that was named just before is left out.
+    """
     best = max(finding.paths, key=lambda path: (path.kind, path.fullgraph, -len(path.via)))
-    calls = [f"{call.path}:{call.line} {call.function}" for call in best.via]
+    site = compiled_at(page, best)
+    path, function = site.path if site else "", best.root.rpartition(":")[2]
+    calls = []
+    for call in best.via:
+        place = f"line {call.line}" if call.path == path else f"{call.path}:{call.line}"
+        same = call.function in (function, f"{function}.forward")
+        calls.append(place if same else f"{place} {call.function}")
+        path, function = call.path, call.function
     if len(calls) > LONGEST_WAY:
         calls = [calls[0], "...", *calls[2 - LONGEST_WAY :]]
     start = f"reached from `{best.root}` ({', '.join(origin(page, best))})"
@@ -183,10 +196,16 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
         case RootKind.named:
             yield "asked for"
         case RootKind.explicit:
-            sites = [r for r in page.report.roots if r.name == path.root and r.kind is RootKind.explicit]
-            yield f"compiled at {sites[0].path}:{sites[0].line}" if sites else "compiled"
+            site = compiled_at(page, path)
+            yield f"compiled at {site.path}:{site.line}" if site else "compiled"
     if path.fullgraph:
         yield "fullgraph"
+
+
+def compiled_at(page: Page, path: RootPath) -> Root | None:
+    if path.kind is not RootKind.explicit:
+        return None
+    return next((r for r in page.report.roots if r.name == path.root and r.kind is RootKind.explicit), None)
 
 
 def verdict(page: Page, finding: Finding) -> Iterator[Text]:
@@ -198,9 +217,10 @@ def verdict(page: Page, finding: Finding) -> Iterator[Text]:
 
 def observed(page: Page, finding: Finding) -> str:
     said = finding.verdict
-    versions = sorted({t.torch for t in page.report.targets if t.id in said.targets and t.torch})
+    versions = sorted({version(t.torch) for t in page.report.targets if t.id in said.targets and t.torch})
     under = f" under torch {', '.join(versions)}" if versions else ""
-    kind = f' with "{said.gb_type}"' if said.gb_type else ""
+    named = finding.origin == "verify"  # by the message
+    kind = f' with "{said.gb_type}"' if said.gb_type and not named else ""
     number = f" ({said.gb_id})" if said.gb_id else ""
     broke = f"Dynamo broke here{kind}{number}{under}"
     match said.status:
@@ -219,6 +239,11 @@ def observed(page: Page, finding: Finding) -> str:
             return said.reason or "no target gets here"
 
 
+def version(text: str) -> str:
+    """Without the build: 2.13.0+cpu is 2.13.0."""
+    return text.partition("+")[0]
+
+
 def effect(page: Page, fix: Fix) -> str:
     """ " (graphs 3 → 2, ops 20 → 18)" """
     before, after = fix.effect.get("before", {}), fix.effect.get("after", {})
@@ -232,8 +257,8 @@ def effect(page: Page, fix: Fix) -> str:
 
 def write_targets(page: Page) -> None:
     targets = page.report.targets
-    tools = [f"torch {version}" for version in sorted({t.torch for t in targets if t.torch})]
-    tools += [f"triton {version}" for version in sorted({t.triton for t in targets if t.triton})]
+    tools = [f"torch {number}" for number in sorted({version(t.torch) for t in targets if t.torch})]
+    tools += [f"triton {number}" for number in sorted({version(t.triton) for t in targets if t.triton})]
     under = f" under {', '.join(tools)}" if tools else ""
     page.paragraph(Text(f"Verified {plural(len(targets), 'target')}{under}:"))
     widest = max(len(t.status) for t in targets)
@@ -251,7 +276,8 @@ def outcome(target: Target) -> Iterator[str]:
     if failed and why:
         yield why
     stages = target.stages
-    if dynamo := stages.get("dynamo"):
+    dynamo = stages.get("dynamo", {})
+    if dynamo and not (failed and not dynamo.get("graphs")):
         yield plural(dynamo.get("graphs", 0), "graph")
         yield plural(dynamo.get("ops", 0), "operator")
     breaks = [b for b in target.breaks if not b.intended]
@@ -259,6 +285,8 @@ def outcome(target: Target) -> Iterator[str]:
         predicted = sum(b.predicted for b in breaks)
         words = [f"{n} {word}" for n, word in ((predicted, "predicted"), (len(breaks) - predicted, "unpredicted")) if n]
         yield f"{plural(len(breaks), 'break')} ({', '.join(words)})"
+    if breaks and not target.suggestions and not failed:
+        yield "no place found where `disable` helps"
     if intended := len(target.breaks) - len(breaks):
         yield plural(intended, "intended break")
     if target.recompiles:
@@ -272,3 +300,5 @@ def outcome(target: Target) -> Iterator[str]:
         yield "fullgraph=True fails" + ("" if breaks or failed else f" {why}")
     if target.gate == "pass" and target.status != "fullgraph":
         yield "fullgraph=True passes"
+    if target.gate == "pass" and target.detail:  # the graph was captured, and what would come then could not be run
+        yield f"not compiled for a GPU: {target.detail}"

@@ -15,14 +15,22 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 ROWS = 2
 
 
-def declared(module: types.ModuleType, qualname: str) -> Callable[[], Arguments] | None:
+def declared(module: types.ModuleType, qualname: str, alone: bool) -> Callable[[], Arguments] | None:
     """A function that makes the declared arguments anew, or None.
 
-    `tlint_inputs()` returns the arguments, or a dict of them by qualified name; `get_inputs()` returns the arguments.
+    `tlint_inputs()` returns a dict of arguments by qualified name; or, where the target is `alone`, the one root of its
+    file, the arguments themselves, as `get_inputs()` does.
     """
     if hasattr(module, "tlint_inputs"):
         names = (qualname, qualname.removesuffix(".forward"), f"{qualname}.forward")
         made = module.tlint_inputs()
+        if not isinstance(made, dict) and not alone:
+            raise Failed(
+                f"tlint_inputs() returns the arguments of the file's one root, which {qualname!r} is not: "
+                f'return a dict of them by name, like {{"{qualname}": (...)}}',
+                "skipped",
+                "construct",
+            )
         if not isinstance(made, dict):
             return lambda: arguments(module.tlint_inputs())
         for name in names:

@@ -18,6 +18,14 @@ import torch
 
 from .channel import Failed
 
+# Of what controls a device and gives nothing back. Dynamo knows these functions by identity: only their code changes.
+CONTROLS = (
+    torch.cuda.synchronize,
+    torch.cuda.set_device,
+    torch.cuda.reset_peak_memory_stats,
+    torch.cuda.ipc_collect,
+    torch.accelerator.synchronize,  # what a captured graph calls
+)
 ACCELERATOR = re.compile(r"(?:cuda|hip|xpu|mps)(:\d*)?$")
 
 
@@ -45,7 +53,13 @@ class OnCPU(ast.NodeTransformer):
 
 
 def map_devices(roots: Sequence[str]) -> OnCPU:
-    """From now on, modules below `roots` are imported with their devices mapped. Returns the count, as it grows."""
+    """From now on, modules below `roots` are imported with their devices mapped. Returns the count, as it grows.
+
+    There is no device to control either: what does that does nothing.
+    """
+    for function in CONTROLS:
+        kept = {key: getattr(function.__code__, key) for key in ("co_filename", "co_name", "co_firstlineno")}
+        function.__code__ = nothing.__code__.replace(**kept)
     mapping, get_code = OnCPU(), SourceFileLoader.get_code
     below = tuple(root.rstrip(os.sep) + os.sep for root in roots)
 
@@ -60,6 +74,10 @@ def map_devices(roots: Sequence[str]) -> OnCPU:
 
     SourceFileLoader.get_code = mapped_code
     return mapping
+
+
+def nothing(device: Any = None) -> None:
+    """In place of what would control a device."""
 
 
 def load(path: str, name: str, search: Sequence[str]) -> types.ModuleType:

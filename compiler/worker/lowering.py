@@ -61,6 +61,7 @@ def lower(
     gpus: Sequence[Mapping[str, Any]],
     jobs: int = 1,
     dynamic: bool | None = None,
+    mode: str | None = None,
 ) -> dict[str, Any]:
     """Compile `fn` for these arguments down to machine code for each GPU (rows of gpus.toml).
 
@@ -75,7 +76,7 @@ def lower(
     not_run = obstacle(names, gpus)
     progress = Progress()
     with generated_files(), torch.random.fork_rng(devices=[]):
-        error = trace(names, progress, fn, args, kwargs, train=train, gpus=[] if not_run else gpus, dynamic=dynamic)
+        error = trace(names, progress, fn, args, kwargs, train, [] if not_run else gpus, dynamic, mode)
         if error is not None:
             return report(progress, failure=error)
         built = {} if not_run else {gpu["arch"]: build(names, gpu, progress, jobs) for gpu in gpus}
@@ -90,7 +91,7 @@ def warm(gpus: Sequence[Mapping[str, Any]]) -> None:
         names = private_names()
         if not obstacle(names, gpus):
             with generated_files():
-                trace(names, Progress(), torch.sin, [torch.zeros(1)], {}, train=False, gpus=gpus[:1], dynamic=None)
+                trace(names, Progress(), torch.sin, [torch.zeros(1)], {}, False, gpus[:1])
 
 
 # --- which torch
@@ -139,10 +140,10 @@ def trace(
     fn: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    *,
     train: bool,
     gpus: Sequence[Mapping[str, Any]],
-    dynamic: bool | None,
+    dynamic: bool | None = None,
+    mode: str | None = None,
 ) -> BaseException | None:
     """Compile `fn` as far as Inductor's source for each GPU; the exception that stopped it, if one did."""
 
@@ -161,7 +162,7 @@ def trace(
 
     def backend(graph_module: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
         progress.phase, progress.graphs = "aot", progress.graphs + 1
-        names.compile_graph(graph_module, inputs, inner_compile)
+        names.compile_graph(graph_module, inputs, inner_compile, mode)
         return stop
 
     torch._dynamo.reset()

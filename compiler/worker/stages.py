@@ -49,17 +49,25 @@ def observe(request: dict[str, Any], adapter: Any, channel: Channel) -> None:
         # Did the target itself raise, or did compiling it?
         isolated(channel, lambda: eager(target))
         raise Failed(default["failure"], phase="dynamo")
-    for candidate in default["candidates"]:
-        with contextlib.suppress(Failed, Crashed):  # what does not even run with it is no suggestion
-            isolated(channel, lambda: try_disable(target, candidate))
+    try_disable(target, default["candidates"], default["before"])
     train = default["differentiable"] if request["train"] is None else request["train"]
-    isolated(channel, lambda: gate(target, train, request["gpus"]))
+    isolated(channel, lambda: gate(target, train, request))
 
 
 def warm() -> None:
     """Import what every target needs, before the forks."""
     with contextlib.suppress(lowering.Unavailable):  # each target will say so
         lowering.private_names()
+
+
+def config_of(request: dict[str, Any], mapping: load.OnCPU) -> dict[str, Any]:
+    """What the report says about how a target was compiled."""
+    config = dict(request["config"])
+    if request["mode"]:
+        config["mode"] = request["mode"]
+    if mapping.mapped:
+        config["accelerator_devices_mapped_to_cpu"] = mapping.mapped
+    return config
 
 
 def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
@@ -77,9 +85,8 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
     with guarded(capture.INTERNAL_FILES), fullgraph_ignored():
         found = load.resolve(module, request["qualname"], lambda cls: inputs.construct(module, cls))
         call = adapter.uncompiled(found)
-        make = inputs.declared(module, request["qualname"])
-    if mapping.mapped:
-        channel.send("part", config={**request["config"], "accelerator_devices_mapped_to_cpu": mapping.mapped})
+        make = inputs.declared(module, request["qualname"], request["alone"])
+    channel.send("part", config=config_of(request, mapping))
     if make is not None:
         channel.send("part", inputs="declared")
         return Target(call, make, adapter, project, channel)
@@ -138,10 +145,29 @@ def default_mode(target: Target) -> dict[str, Any]:
         "failure": failure,
         "differentiable": any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves),
         "candidates": [] if failure else trial.candidates(watcher, target.project, target.call),
+        "before": trial.counts(watcher),
     }
 
 
-def try_disable(target: Target, candidate: dict[str, Any]) -> None:
+def try_disable(target: Target, ways: list[list[dict[str, Any]]], before: dict[str, int]) -> None:
+    """For each break, disable the innermost function on its way; one further out where that does not help."""
+    tried: dict[str, dict[str, int] | None] = {}
+    for way in ways:
+        for candidate in way:
+            place = f"{candidate['path']}:{candidate['line']}"
+            if place not in tried:
+                if len(tried) == trial.MOST:
+                    return
+                tried[place] = None
+                with contextlib.suppress(Failed, Crashed):  # what does not even run with it is no suggestion
+                    tried[place] = isolated(target.channel, lambda: with_disabled(target, candidate))
+            after = tried[place]
+            if after is not None and trial.helps(before, after):
+                target.channel.send("trial", trial={**candidate, "before": before, "after": after})
+                break
+
+
+def with_disabled(target: Target, candidate: dict[str, Any]) -> dict[str, int]:
     args, kwargs = target.arguments()
     target.channel.phase("dynamo")
     codes = trial.codes_of(candidate)
@@ -149,17 +175,17 @@ def try_disable(target: Target, candidate: dict[str, Any]) -> None:
         torch._dynamo.reset()
         with target.adapter.disabled(codes), guarded(capture.INTERNAL_FILES):
             torch.compile(target.call, backend=watcher.backend)(*args, **kwargs)
-    after = {"graphs": watcher.graphs, "ops": watcher.ops, "breaks": trial.unintended(watcher)}
-    target.channel.send("trial", trial={**candidate, "after": after})
+    return trial.counts(watcher)
 
 
-def gate(target: Target, train: bool, gpus: list[dict[str, Any]]) -> None:
+def gate(target: Target, train: bool, request: dict[str, Any]) -> None:
     """`fullgraph=True`, down to machine code for the GPUs; no further than the graph where that cannot run."""
     args, kwargs = target.arguments()
     target.channel.phase("dynamo")
     with capture.watching(target.adapter) as watcher:
         torch._dynamo.reset()
-        outcome = lowering.lower(target.call, args, kwargs, train=train, gpus=gpus)
+        how = {key: request[key] for key in ("gpus", "jobs", "mode")}
+        outcome = lowering.lower(target.call, args, kwargs, train=train, **how)
         reached = PHASES[: PHASES.index(outcome["phase"]) + 1] if outcome["phase"] in PHASES else ()
         if outcome["gate"] == "not_run":
             outcome = {**outcome, **capture_whole(target, watcher, args, kwargs)}

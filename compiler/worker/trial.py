@@ -15,10 +15,11 @@ from typing import Any
 from .capture import RESUME, Seen, Watcher, step_of
 
 MOST = 8  # trials a target
+FURTHEST = 3  # functions on the way to a break
 
 
-def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) -> list[dict[str, Any]]:
-    """Functions to disable: for each break, the innermost of the project's on its stack.
+def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) -> list[list[dict[str, Any]]]:
+    """Functions to disable: for each break, the project's on its stack, innermost first.
 
     Never the compiled root, which does nothing once it is disabled. Code objects are told by their place, since the
     trial runs in another process.
@@ -27,45 +28,55 @@ def candidates(watcher: Watcher, project: Callable[[str], bool], target: Any) ->
     steps = [step_of(code, 0, None) for code in watcher.codes.values() if not RESUME.match(code.co_name)]
     originals = {(step.path, step.name): step.code for step in steps}
     root = getattr(inspect.unwrap(getattr(target, "forward", target)), "__code__", None)
-    before = {"graphs": watcher.graphs, "ops": watcher.ops, "breaks": unintended(watcher)}
-    chosen: dict[types.CodeType, dict[str, Any]] = {}
-    for position, seen in enumerate(watcher.breaks.values()):
-        code = None if seen.intended else innermost(seen, originals, project)
-        if code is None or code is root:
-            continue
-        if code not in chosen:
-            chosen[code] = {
+    return [
+        [
+            {
                 "path": code.co_filename,
                 "line": code.co_firstlineno,
                 "name": code.co_name,
                 "function": getattr(code, "co_qualname", code.co_name),
                 "edits": edits(code, seen.gb_type),
-                "breaks": [],
-                "before": before,
+                "breaks": [f"b{number}"],
             }
-        chosen[code]["breaks"].append(f"b{position + 1}")
-    return list(chosen.values())[:MOST]
+            for code in way(seen, originals, project, root)[:FURTHEST]
+        ]
+        for number, seen in enumerate(watcher.breaks.values(), 1)
+        if not seen.intended
+    ]
 
 
-def innermost(
-    seen: Seen, originals: dict[tuple[str, str], types.CodeType], project: Callable[[str], bool]
-) -> types.CodeType | None:
-    """Only what has a `def` can be decorated."""
+def way(
+    seen: Seen,
+    originals: dict[tuple[str, str], types.CodeType],
+    project: Callable[[str], bool],
+    root: types.CodeType | None,
+) -> list[types.CodeType]:
+    """The functions below the root that lead to a break, innermost first. Only what has a `def` can be decorated."""
+    found: list[types.CodeType] = []
     for step in reversed(seen.stacks[0]):
         code = originals.get((step.path, step.name))
-        if code is not None and project(step.path) and definition(code) is not None:
-            return code
-    return None
+        if code is root and root is not None:
+            break
+        if code is not None and code not in found and project(step.path) and definition(code) is not None:
+            found.append(code)
+    return found
 
 
-def unintended(watcher: Watcher) -> int:
-    return sum(not seen.intended for seen in watcher.breaks.values())
+def helps(before: dict[str, int], after: dict[str, int]) -> bool:
+    """A `disable` takes a break away. It costs the operators of what it disables, which must not be most of them."""
+    return after["breaks"] < before["breaks"] and after["ops"] * 2 > before["ops"]
+
+
+def counts(watcher: Watcher) -> dict[str, int]:
+    unintended = sum(not seen.intended for seen in watcher.breaks.values())
+    return {"graphs": watcher.graphs, "ops": watcher.ops, "breaks": unintended}
 
 
 def codes_of(candidate: dict[str, Any]) -> set[types.CodeType]:
     """The code objects at a candidate's place, among those of all functions that exist now."""
     place = (candidate["path"], candidate["line"], candidate["name"])
-    functions = [value for value in gc.get_objects() if isinstance(value, types.FunctionType)]
+    # Not `isinstance`, which asks a weak reference for the class of what may be gone.
+    functions = [value for value in gc.get_objects() if type(value) is types.FunctionType]
     pending = [f.__code__ for f in functions if f.__code__.co_filename == candidate["path"]]
     found = set()
     while pending:

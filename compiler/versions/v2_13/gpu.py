@@ -197,11 +197,14 @@ def traced_for_gpu() -> Iterator[None]:
 
 
 def compile_graph(
-    graph_module: torch.fx.GraphModule, inputs: list[Any], inner_compile: Callable[..., Any]
+    graph_module: torch.fx.GraphModule, inputs: list[Any], inner_compile: Callable[..., Any], mode: str | None = None
 ) -> Callable[..., Any]:
     """Inductor's own pipeline down to `inner_compile`, called with each ATen graph: the forward and the backward."""
     table = {**fx.select_decomp_table(), **DECOMPOSITIONS}
-    return fx.compile_fx(graph_module, inputs, inner_compile=inner_compile, decompositions=table)
+    # Without a GPU nothing can be timed: of a mode, what chooses by timing is left out.
+    options = torch._inductor.list_mode_options(mode) if mode else {}
+    options = {name: value for name, value in options.items() if "autotune" not in name and "tuning" not in name}
+    return fx.compile_fx(graph_module, inputs, inner_compile, config_patches=options, decompositions=table)
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
