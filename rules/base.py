@@ -68,7 +68,7 @@ class Event:
     """
 
     kind: str
-    node: ast.AST
+    node: Any  # an `ast` node; which one the kind says
     function: str
     finding: Callable[..., Any] = field(repr=False)
     value: Any = None

@@ -32,10 +32,10 @@ def tensors(*values: Value | None) -> Iterator[Tensor]:
                     yield member
                 case Sequence(items=None) | Mapping(items=None):
                     yield from tensors(member.item)
-                case Sequence():
-                    yield from tensors(*member.items)
-                case Mapping():
-                    yield from tensors(*(part for item in member.items for part in item))
+                case Sequence(items=tuple() as items):
+                    yield from tensors(*items)
+                case Mapping(items=tuple() as pairs):
+                    yield from tensors(*(part for pair in pairs for part in pair))
 
 
 def sure(*values: Value | None) -> Confidence:
@@ -56,8 +56,9 @@ def given(event: Event) -> list[Value]:
 def breaking(event: Event, kind: str) -> Fact | None:
     """The callee's row in the facts, where it is of this kind and breaks when called as it is here."""
     fact = event.fact
-    breaks = fact is not None and fact.kind == kind and fact.gb_type and concerns(event, fact.only)
-    return fact if breaks and not captured(event, fact) else None
+    if fact is None or fact.kind != kind or not fact.gb_type:
+        return None
+    return fact if concerns(event, fact.only) and not captured(event, fact) else None
 
 
 def captured(event: Event, fact: Fact) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import Sequence, Tensor
+from tlint.analyzer.interp.values import Sequence, Tensor, Value
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import VALUE
 from tlint.rules.reading import spelled, tensors
@@ -69,7 +69,7 @@ class BooleanMaskIndex(Rule):
             )
 
 
-def masks(index: object) -> Iterator[Tensor]:
+def masks(index: Value) -> Iterator[Tensor]:
     """The boolean tensors of an index; a slice's bounds are not among them."""
     parts = index.items if isinstance(index, Sequence) and index.type == "tuple" and index.items else (index,)
     for part in parts:

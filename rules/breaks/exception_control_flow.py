@@ -58,7 +58,8 @@ class ExceptionControlFlow(Rule):
 
     code, name = "TL136", "exception-control-flow"
     remedy = "write an `if`, or raise the exception by name"
-    gb_types = ("Data-dependent assertion failed (cannot compile partial graph)",)
+    # The second comes behind the first where the assertion stands in a function that is called.
+    gb_types = ("Data-dependent assertion failed (cannot compile partial graph)", "Data-dependent branching")
 
     def branch(self, event: Event) -> Iterator[Finding]:
         # Dynamo knows an assertion by its bytecode: one that is negated or computes its message is a plain branch.

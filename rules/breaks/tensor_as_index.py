@@ -67,11 +67,11 @@ class TensorAsIndex(Rule):
             yield event.finding(f"the position in {where}, which is not a tensor, is a tensor", when="default")
 
 
-def parts(index: Value | None) -> tuple[Value, ...]:
+def parts(index: Value) -> tuple[Value, ...]:
     return index.items if isinstance(index, Sequence) and index.type == "tuple" and index.items else (index,)
 
 
-def bounds(index: Value | None) -> Iterator[Value]:
+def bounds(index: Value) -> Iterator[Value]:
     for part in parts(index):
         if isinstance(part, Sequence) and part.type == "slice":
             yield from part.items or ()

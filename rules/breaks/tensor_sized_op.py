@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import Const
+from tlint.analyzer.interp.values import Const, Value
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
 from tlint.rules.reading import breaking, callee, sure, tensors
@@ -72,13 +72,13 @@ class TensorSizedOp(Rule):
     gb_types = (VALUE, ITEM, "Dynamic shape operator")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        name, fact = event.callee.qualname, event.fact
-        if name == ONE_HOT:
+        name = event.callee.qualname
+        if name == ONE_HOT and event.fact is not None:
             classes = event.argument(1, "num_classes")
             if classes is None or (isinstance(classes, Const) and classes.value == -1):
                 yield event.finding(
                     "`one_hot()` without `num_classes` looks for the largest index in the data",
-                    gb_types=(fact.gb_type,),
+                    gb_types=(event.fact.gb_type,),
                 )
         elif (fact := breaking(event, "tensor-sized")) and any(tensors(*sizes(event))):
             if name == "builtins.range":
@@ -92,7 +92,7 @@ class TensorSizedOp(Rule):
             )
 
 
-def sizes(event: Event) -> list[object]:
+def sizes(event: Event) -> list[Value]:
     """The arguments that say how large: not the tensor that is worked on, and not the value that fills the result."""
     name = event.callee.qualname
     first = 0 if event.receiver is not None or MAKING.fullmatch(name) else 1
