@@ -21,7 +21,6 @@ from tlint.analyzer.config import Settings
 from tlint.analyzer.model import TlintError
 
 LONG = 0.5  # seconds before a run is long enough for a progress bar
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 EPILOG = """\
 A TARGET is FILE.py, FILE.py:NAME, MODULE:NAME or a qualified name. `tlint FOLDER` is `tlint check FOLDER`; a folder
 that is called like a command is written `./rules`. Exit code 0: nothing found; 1: findings at or above --fail-on;
@@ -352,7 +351,7 @@ def _verify_options(command: argparse.ArgumentParser, *, asked: bool) -> None:
     group.add_argument("--timeout", type=float, metavar="SECONDS", help="that one target may take")
     group.add_argument("--memory", type=_size, metavar="SIZE", help="that one target may take, like 8GiB")
     group.add_argument("--jobs", type=int, metavar="N", help="how many targets run at a time")
-    group.add_argument("--mode", choices=MODES, help="the mode of torch.compile")
+    group.add_argument("--mode", choices=get_args(config.Mode), help="the mode of torch.compile")
     training = group.add_mutually_exclusive_group()
     training.add_argument("--train", action="store_true", help="run modules in training mode")
     training.add_argument("--eval", dest="train", action="store_false", help="run modules in evaluation mode")

@@ -26,6 +26,7 @@ OutputFormat = Literal["text", "concise", "json"]
 Roots = Literal["auto", "modules", "explicit"]
 FailOn = Literal["info", "warning", "error"]
 MinConfidence = Literal["possible", "likely", "certain"]
+Mode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
 
 COMMAND_LINE_ONLY = frozenset({"verify", "only_targets", "output_file", "quiet", "flags", "verify_settings"})
 
@@ -48,7 +49,7 @@ class VerifySettings:
     gpus: tuple[str, ...] = ("h100",)
     jobs: int = 1
     train: bool | None = None
-    mode: str | None = None
+    mode: Mode | None = None
     targets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

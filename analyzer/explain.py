@@ -14,6 +14,8 @@ from tlint.analyzer import facts
 from tlint.analyzer.model import TlintError
 from tlint.rules.base import Rule
 
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
 
 def list_rules() -> None:
     """One line a rule."""
@@ -57,15 +59,23 @@ def _graph_break(gb_id: str, known: Mapping[str, Rule]) -> str:
     found = [f"- {rule.code} {rule.name}: {summary(rule)} `tlint explain {rule.code}`" for rule in claiming]
     parts = [
         f"# {gb_id} {entry['gb_type']}",
-        entry.get("explanation", ""),
-        f"Dynamo adds what it met, as: `{context}`" if (context := " ".join(entry.get("context", "").split())) else "",
-        "\n".join(f"- {' '.join(hint.split())}" for hint in entry.get("hints", ()) if hint.strip()),
+        _plain(entry.get("explanation", "")),
+        " ".join(map(_plain, entry.get("hints", ()))),
+        f"Context: `{context}`" if (context := _plain(entry.get("context", ""))) else "",
         "Predicted by:\n\n" + "\n".join(found)
         if found
         else "No rule predicts it: `tlint verify` finds it by running the compiler (TL199).",
         f"As of torch {version}.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _plain(text: str) -> str:
+    """In one line. Where the registry holds torch's source, what is said in its strings; nothing for a variable."""
+    if text.isidentifier():
+        return ""
+    literals = LITERAL.findall(text) if text.startswith('"') else ()
+    return " ".join(("".join(literals) or text).split())
 
 
 def _show(text: str) -> None:

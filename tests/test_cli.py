@@ -95,6 +95,10 @@ def test_explain_names_the_rule_that_finds_a_graph_break(tlint: Tlint) -> None:
     )
     shown = tlint("explain", gb_id).out
     assert "- TL101 tensor-to-python: " in shown
+    assert "Context: `call_method {self} item" in shown
+    quoted = tlint("explain", "GB0170").out
+    assert "\nexplanation\n" not in tlint("explain", "GB0007").out, "the name of a variable says nothing"
+    assert "Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). Dynamo does not" in quoted
     assert "`tlint explain TL101`" in shown
     assert len(shown.splitlines()) < 25, "a pointer, not the rule's page"
 

@@ -99,6 +99,7 @@ def test_tlint_toml_wins_over_pyproject(project: Project) -> None:
         ("verify.jobs = 0", r"jobs must be more than zero"),
         ("verify.jobs = true", r"tool\.tlint\.verify\.jobs must be a whole number"),
         ("verify.memory = 'plenty'", r"tool\.tlint\.verify\.memory must be a size like 8GiB"),
+        ("verify.mode = 'fast'", r"tool\.tlint\.verify\.mode must be one of 'default', 'reduce-overhead'"),
         ("verify.gpu = ['a100']", r"unknown key tool\.tlint\.verify\.gpu: did you mean 'gpus'"),
         ("select = [", r"pyproject\.toml: "),
     ],
