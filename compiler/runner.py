@@ -169,6 +169,8 @@ class Worker:
         self.pending = b""
         self.selector = selectors.DefaultSelector()
         self.selector.register(read, selectors.EVENT_READ, "events")
+        assert self.process.stdout is not None and self.process.stdin is not None  # both are pipes
+        self.stdin = self.process.stdin
         self.selector.register(self.process.stdout, selectors.EVENT_READ, "output")
         deadline = time.monotonic() + START
         while True:
@@ -186,8 +188,8 @@ class Worker:
         self.tail = b""
         message = {**dataclasses.asdict(request), **common}
         with contextlib.suppress(BrokenPipeError):  # then `listen` meets the end of the events, and says so
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-            self.process.stdin.flush()
+            self.stdin.write(json.dumps(message).encode() + b"\n")
+            self.stdin.flush()
         group, looked, deadline = 0, 0.0, time.monotonic() + settings.timeout
         while True:
             for event in self.listen():
@@ -246,8 +248,9 @@ class Worker:
             return
         kill(self.process.pid)
         self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
         self.selector.close()
         os.close(self.events)
         self.process = None

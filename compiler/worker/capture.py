@@ -139,7 +139,8 @@ def place_of(positions: Any) -> Place | None:
 
 def running() -> list[Step]:
     """The Python frames that led to the frame being compiled, outermost first."""
-    steps, frame = [], sys._getframe(1)
+    steps: list[Step] = []
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         steps.append(step_of(frame.f_code, frame.f_lineno, None))
         frame = frame.f_back
@@ -168,7 +169,8 @@ def watching(adapter: Any) -> Iterator[Watcher]:
 
 def breaks_of(watcher: Watcher, project: Callable[[str], bool]) -> list[dict[str, Any]]:
     """The breaks, in the order in which they came. Each lies at its innermost frame inside the project."""
-    ids, result = watcher.adapter.break_ids(), []
+    ids = watcher.adapter.break_ids()
+    result: list[dict[str, Any]] = []
     for seen in watcher.breaks.values():
         stack = seen.stacks[0]
         at = next((step for step in reversed(stack) if project(step.path)), stack[-1] if stack else None)

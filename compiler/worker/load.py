@@ -72,7 +72,7 @@ def map_devices(roots: Sequence[str]) -> OnCPU:
             return get_code(self, name)
         return compile(mapping.visit(ast.parse(data, path)), path, "exec", dont_inherit=True)
 
-    SourceFileLoader.get_code = mapped_code
+    SourceFileLoader.get_code = mapped_code  # type: ignore[method-assign, assignment]
     return mapping
 
 

@@ -71,8 +71,8 @@ def lower(
     """
     try:
         names = private_names()
-    except Unavailable as error:
-        return report(Progress(), not_run=str(error))
+    except Unavailable as missing:
+        return report(Progress(), not_run=str(missing))
     not_run = obstacle(names, gpus)
     progress = Progress()
     with generated_files(), torch.random.fork_rng(devices=[]):
@@ -194,7 +194,7 @@ def generated_files() -> Iterator[None]:
 
 def build(names: ModuleType, gpu: Mapping[str, Any], progress: Progress, jobs: int) -> dict[str, Any]:
     """Machine code for every distinct kernel that Inductor wrote for the GPU."""
-    distinct = {}
+    distinct: dict[str, tuple[str, str]] = {}
     for code in progress.codes.get(gpu["arch"], []):
         for shown, name, source in names.kernels(code.source):
             distinct.setdefault(source, (shown, name))

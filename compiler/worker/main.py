@@ -18,6 +18,7 @@ import platform
 import re
 import sys
 import types
+from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERSIONS = HERE.parent / "versions"
@@ -56,7 +57,7 @@ def serve(descriptor: int) -> None:
 
 
 def work(
-    request: dict[str, object],
+    request: dict[str, Any],
     stages: types.ModuleType,
     adapter: types.ModuleType,
     channel: types.ModuleType,

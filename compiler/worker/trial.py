@@ -99,15 +99,18 @@ def first_line(node: Any) -> int:
 def definition(code: types.CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The statement that defines a code object, whose `co_firstlineno` is the first decorator's line."""
     for node in ast.walk(tree_of(code.co_filename)):
-        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if function and (node.name, first_line(node)) == (code.co_name, code.co_firstlineno):
-            return node
+        match node:
+            case ast.FunctionDef(name=code.co_name) | ast.AsyncFunctionDef(name=code.co_name):
+                if first_line(node) == code.co_firstlineno:
+                    return node
     return None
 
 
 def edits(code: types.CodeType, reason: str) -> list[dict[str, Any]]:
     """The decorator directly above the `def`, below other decorators, and the import of torch if the file lacks it."""
     node, tree = definition(code), tree_of(code.co_filename)
+    if node is None:  # a lambda, or code made at run time: there is no line to put a decorator above
+        return []
     names = [
         alias.asname or "torch"
         for statement in tree.body

@@ -108,7 +108,7 @@ def hooks(watcher: Watcher) -> Iterator[None]:
         watcher.stepped(self)
         return going
 
-    def watched_log(self: Any, code_options: Any, reason: str, exc: BaseException) -> None:
+    def watched_log(self: Any, code_options: Any, reason: str, exc: Any) -> None:
         if not exc.logged:
             watcher.logged(self, exc, reason)
         log(self, code_options, reason, exc)

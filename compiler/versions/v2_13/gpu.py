@@ -235,7 +235,7 @@ def capability(gpu: Mapping[str, Any]) -> int | str:
 def interface(gpu: Mapping[str, Any]) -> type:
     """Dynamo's and Inductor's view of the device."""
 
-    def answer(value: Any) -> staticmethod:
+    def answer(value: Any) -> staticmethod[..., Any]:
         return staticmethod(lambda *args, **kwargs: value)
 
     seen = properties(gpu)
@@ -441,7 +441,7 @@ def kernels(source: str) -> Iterator[tuple[str, str, str]]:
                 targets=[ast.Name(id=shown)],
                 value=ast.Call(
                     func=ast.Attribute(value=ast.Name(id="async_compile"), attr="triton"),
-                    args=[ast.Constant(value=name), ast.Constant(value=kernel), *_],
+                    args=[ast.Constant(value=str() as name), ast.Constant(value=str() as kernel), *_],
                 ),
             ):
                 yield shown, name, kernel
