@@ -103,7 +103,7 @@ def find_roots(
                         "nn.Module.forward",
                     )
                 )
-    return list(entries.values()), roots
+    return list(entries.values()), list(dict.fromkeys(roots))
 
 
 def fills_in(m: Machine, cls: ClassDef) -> bool:

@@ -184,7 +184,7 @@ def call_module(m: Machine, f: Frame, callee: ExternalInstance, args: Args, keyw
     fact = m.facts.lookup(f"{cls}.forward") or m.facts.lookup(cls)
     m.emit("call", f, node, callee=callee, args=args, keywords=keywords, fact=fact, method="forward", receiver=callee)
     forward = m.facts.lookup(f"{cls}.forward")
-    if forward is not None and forward.returns:
+    if forward is not None and forward.returns not in ("", "None"):  # nn.Module's own is there to be overridden
         return library.returned(forward, args, keywords)
     return Tensor("float", None, "op", Confidence.likely) if cls in m.facts.modules else UNKNOWN
 

@@ -398,7 +398,7 @@ def uses_of(definition: FunctionDef) -> dict[str, Value]:
             ) if name in names:
                 found[name] = Scalar("str")
             case ast.Call(func=ast.Name(id=name)) if name in names:
-                found.setdefault(name, UNKNOWN)
+                found.setdefault(name, ExternalInstance("torch.nn.Module", certain=Confidence.likely))
             case ast.Call(func=ast.Attribute(attr="join"), args=[ast.Name(id=name)]) if name in names:
                 found[name] = UNKNOWN
             case ast.Compare(
