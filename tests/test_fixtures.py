@@ -1,7 +1,8 @@
 """Every line of a fixture says what must be found on it: statically for each torch, and by the compiler itself.
 
 `# expect: TL101` has to be found, and confirmed if it makes a claim. `# ok: TL101` must stay silent, and not break.
-`# todo: TL101` breaks and is not found yet: once it is, the comment has to become an `expect`.
+`# todo: TL101` breaks and is not found yet: once it is, the comment has to become an `expect`. `# expect[2.13]: TL101`
+holds for that torch, and is an `ok` for the others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FOLDER = Path(__file__).parent.parent / "fixtures"
 FIXTURES = sorted([*FOLDER.glob("rules/*.py"), *FOLDER.glob("seed/*.py")])
 TARGETS = [path for path in FIXTURES if "def tlint_inputs" in path.read_text(encoding="utf-8")]
 PYTHONS = [sys.executable, *filter(None, os.environ.get("TLINT_TEST_PYTHONS", "").split(os.pathsep))]
-COMMENT = re.compile(r"# (expect|ok|todo): (TL\d+(?:, TL\d+)*)")
+COMMENT = re.compile(r"# (expect|ok|todo)(?:\[([\d.]+)\])?: (TL\d+(?:, TL\d+)*)")
 
 Place = tuple[int, str]
 
@@ -37,11 +38,11 @@ class Comments:
     todo: set[Place] = field(default_factory=set)
 
 
-def comments(path: Path) -> Comments:
+def comments(path: Path, torch: str) -> Comments:
     found = Comments()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        for what, codes in COMMENT.findall(line):
-            getattr(found, what).update((number, code) for code in codes.split(", "))
+        for what, only, codes in COMMENT.findall(line):
+            getattr(found, what if only in ("", torch) else "ok").update((number, code) for code in codes.split(", "))
     return found
 
 
@@ -60,7 +61,7 @@ def places(findings: list[Finding]) -> set[Place]:
 @pytest.mark.parametrize("torch", facts.versions())
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_static(path: Path, torch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = comments(path)
+    said = comments(path, torch)
     report = run(path, tmp_path, monkeypatch, Settings(target_torch=(torch,)))
     found = [f for f in report.findings if f.confidence >= Confidence.likely and f.state == "active"]
     expected = {place for place in said.expect if place[1] != "TL199"}  # only the compiler sees it
@@ -71,9 +72,9 @@ def test_static(path: Path, torch: str, tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("path", TARGETS, ids=lambda path: path.stem)
 def test_verified(path: Path, python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = comments(path)
     settings = Settings(python=python, verify=True, verify_settings=VerifySettings(gpus=(), timeout=300))
     report = run(path, tmp_path, monkeypatch, settings)
+    said = comments(path, report.target_torch[0])
     assert not [(t.name, t.phase, t.detail) for t in report.targets if t.status in ("error", "timeout", "skipped")]
 
     verdicts = {(f.span.line, f.code): f.verdict for f in report.findings if f.claim is not None}
