@@ -60,9 +60,13 @@ def run(
     findings, verified = analysis.findings, tuple[Target, ...]()
     if settings.verify:
         requests, undeclared = targets.discover(workspace, analysis.roots, asked)
+        if not requests and not undeclared:
+            project.log.warning("nothing is verified: no file here defines tlint_inputs() or get_inputs()")
         observations = runner.run(requests, settings.verify_settings, workspace.python, workspace.cwd, progress)
         findings, verified = judge.judge(findings, observations, analysis.roots)
-        errors = (*errors, *undeclared, *(failures(verified) if asked else ()))
+        failed = failures(verified)
+        # A file that declares inputs does not name them; but where nothing could be run, nothing was verified.
+        errors = (*errors, *undeclared, *(failed if asked or len(failed) == len(verified) else ()))
 
     findings = tuple(finding for finding in findings if finding.code in chosen)
     names = {**rules.aliases, **{key: rule.code for rule in known.values() for key in (rule.code, rule.name)}}

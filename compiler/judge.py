@@ -96,8 +96,15 @@ def _distance(one: Span, other: Span) -> tuple[int, int]:
 def _judged(finding: Finding, runs: Sequence[_Run]) -> Finding:
     verdicts = [(_verdict(finding, run), run) for run in runs]
     if not verdicts:
-        return replace(finding, verdict=Verdict(Status.not_run, "nothing was run: no target declares inputs"))
-    best = min(verdicts, key=lambda pair: ORDER.index(pair[0].status))[0]
+        return replace(finding, verdict=Verdict(Status.not_run, "nothing was run: no file here declares inputs (tlint_inputs())"))
+    # Where nothing was seen of it, what matters is what became of the targets that should come here.
+    roots = {path.root for path in finding.paths}
+    telling = [
+        pair
+        for pair in verdicts
+        if pair[0].status in (Status.confirmed, Status.refuted) or pair[1].observation.target.name in roots
+    ]
+    best = min(telling or verdicts, key=lambda pair: ORDER.index(pair[0].status))[0]
     targets = tuple(target for verdict, _ in verdicts if verdict.status is best.status for target in verdict.targets)
     finding = replace(finding, verdict=replace(best, targets=targets))
     if best.status is not Status.confirmed:

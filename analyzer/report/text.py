@@ -280,6 +280,8 @@ def outcome(target: Target) -> Iterator[str]:
     if dynamo and not (failed and not dynamo.get("graphs")):
         yield plural(dynamo.get("graphs", 0), "graph")
         yield plural(dynamo.get("ops", 0), "operator")
+    if target.inputs == "synthesised" and target.assumed:
+        yield f"inputs made up ({'; '.join(target.assumed)})"
     breaks = [b for b in target.breaks if not b.intended]
     if breaks:
         predicted = sum(b.predicted for b in breaks)
