@@ -21,7 +21,11 @@ class Finder(cst.CSTVisitor):
         if self.found is not None:
             return False
         at = self.get_metadata(PositionProvider, node, None)
-        if isinstance(at, CodeRange) and at == self.wanted and isinstance(node, (cst.BaseExpression, cst.BaseStatement, cst.BaseSmallStatement, cst.BaseSlice)):
+        if (
+            isinstance(at, CodeRange)
+            and at == self.wanted
+            and isinstance(node, (cst.BaseExpression, cst.BaseStatement, cst.BaseSmallStatement, cst.BaseSlice))
+        ):
             self.found = node
             return False
         return True
