@@ -96,7 +96,9 @@ def _distance(one: Span, other: Span) -> tuple[int, int]:
 def _judged(finding: Finding, runs: Sequence[_Run]) -> Finding:
     verdicts = [(_verdict(finding, run), run) for run in runs]
     if not verdicts:
-        return replace(finding, verdict=Verdict(Status.not_run, "nothing was run: no file here declares inputs (tlint_inputs())"))
+        return replace(
+            finding, verdict=Verdict(Status.not_run, "nothing was run: no file here declares inputs (tlint_inputs())")
+        )
     # Where nothing was seen of it, what matters is what became of the targets that should come here.
     roots = {path.root for path in finding.paths}
     telling = [
