@@ -39,12 +39,23 @@ def tensors(*values: Value | None) -> Iterator[Tensor]:
 
 
 def sure(*values: Value | None) -> Confidence:
-    """How sure it is that one of these is a tensor: what may as well be something else is only possible."""
+    """How sure it is that one of these is or holds a tensor: what may as well be something else is only possible."""
+    return max((surest(value) for value in values if value is not None), default=Confidence.possible)
+
+
+def surest(value: Value) -> Confidence:
+    held = [member for member in members(value) if not member.is_none]
     found = [Confidence.possible]
-    for value in values:
-        held = [m for m in members(value) if not m.is_none] if value is not None else []
-        if len(held) == 1 or all(m.is_tensor for m in held):
-            found += [t.sure for t in tensors(*held)]
+    for member in held if len(held) == 1 or all(m.is_tensor for m in held) else ():
+        match member:
+            case Tensor():
+                found.append(member.sure)
+            case Sequence(items=None) | Mapping(items=None):  # any of its items, one after the other
+                found += [t.sure for t in tensors(member.item)]
+            case Sequence():
+                found += [surest(item) for item in member.items]
+            case Mapping():
+                found += [surest(part) for item in member.items for part in item]
     return max(found)
 
 

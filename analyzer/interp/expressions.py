@@ -302,6 +302,8 @@ def compared(a: Value, b: Value, op: ast.cmpop, m: Machine) -> Value:
     if a.is_tensor or b.is_tensor:
         if a.is_none or b.is_none:
             return Const(isinstance(op, ast.NotEq))
+        if any(isinstance(v, (Const, Scalar)) and text_like(v) for v in (a, b)):
+            return Scalar("bool")  # no tensor equals a string: Python says so, whatever it holds
         return tensor_result(a, b, "bool")
     if isinstance(a, Const) and isinstance(b, Const) and type(op) in COMPARE:
         comparable = type(a.value) is type(b.value) and type(a.value) in (int, float, str, bool)

@@ -187,7 +187,10 @@ def typed(text: str, args: Args = (), keywords: Keywords = (), receiver: Value |
         for v in ((receiver,) if receiver is not None else ()) + args + tuple(v for _, v in keywords)
         for t in tensors_in(v)
     ]
-    return instantiate(parsed(text), tensors, receiver)
+    value = instantiate(parsed(text), tensors, receiver)
+    if isinstance(value, Tensor) and value.origin == "numbers" and any(isinstance(a, Sequence) for a in args):
+        return replace(value, origin="op")  # Dynamo keeps the values of single numbers only
+    return value
 
 
 def instantiate(kind: tuple[str, tuple[Any, ...]], tensors: list[Tensor], receiver: Value | None) -> Value:

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import breaking, callee
 
+# Run outside the graph, what is written in Python is compiled by itself, and may break there once more.
+INSIDE = "Attempt to trace generator"
+
 
 class HostCall(Rule):
     """The function asks the host: clocks, the operating system, files, hashes, imports, the call stack.
@@ -61,4 +64,4 @@ class HostCall(Rule):
     def call(self, event: Event) -> Iterator[Finding]:
         fact = breaking(event, "host")
         if fact and event.callee.qualname != "torch._dynamo.graph_break":  # asked for
-            yield event.finding(f"`{callee(event)}` asks the host", gb_types=(fact.gb_type,), when=fact.when)
+            yield event.finding(f"`{callee(event)}` asks the host", gb_types=(fact.gb_type, INSIDE), when=fact.when)

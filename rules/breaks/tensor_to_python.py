@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tlint.analyzer.interp.values import Tensor
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import breaking, callee, tensors
 
@@ -79,7 +80,11 @@ class TensorToPython(Rule):
             yield event.finding(
                 f"`{callee(event)}` needs a number, and gets a tensor", gb_types=(VALUE,), when="always"
             )
-        elif event.callee.qualname not in ELSEWHERE and (fact := breaking(event, "tensor-to-python")):
+        elif (
+            event.callee.qualname not in ELSEWHERE
+            and not is_known(event)
+            and (fact := breaking(event, "tensor-to-python"))
+        ):
             yield event.finding(
                 f"`{callee(event)}` reads a tensor's value into Python", gb_types=(fact.gb_type, VALUE), when=fact.when
             )
@@ -87,3 +92,9 @@ class TensorToPython(Rule):
     def branch(self, event: Event) -> Iterator[Finding]:
         if event.construct == "bool" and event.value.is_tensor:
             yield event.finding("`bool()` reads a tensor's value into Python", when="always")
+
+
+def is_known(event: Event) -> bool:
+    """What numpy makes of a single number, as in `int(np.ceil(n / 2))`: Dynamo has kept its value."""
+    about = event.receiver if event.receiver is not None else event.argument(0, "x")
+    return isinstance(about, Tensor) and about.numpy and about.origin == "numbers"
