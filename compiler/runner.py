@@ -77,7 +77,6 @@ def run(
         "mode": settings.mode,
         "train": settings.train,
         "jobs": max(1, settings.jobs // max(1, count)),  # what no target needs builds kernels
-        "warm": len(requests) > count,  # a worker with one target gains nothing from it
     }
     kernels = tempfile.TemporaryDirectory(prefix="tlint-kernels-")  # built once for all targets
     workers = [Worker(python or sys.executable, cwd, kernels.name) for _ in range(count)]

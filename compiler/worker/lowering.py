@@ -85,15 +85,6 @@ def lower(
     return report(progress, built=built, not_run=not_run)
 
 
-def warm(gpus: Sequence[Mapping[str, Any]]) -> None:
-    """Do what the first graph waits for and later ones do not (some seconds), before forking processes that lower."""
-    with contextlib.suppress(Unavailable):  # each `lower` will say so
-        names = private_names()
-        if not obstacle(names, gpus):
-            with generated_files():
-                trace(names, Progress(), torch.sin, [torch.zeros(1)], {}, False, gpus[:1])
-
-
 # --- which torch
 
 

@@ -43,12 +43,8 @@ def serve(descriptor: int) -> None:
     stages.warm()
     torch.set_num_threads(1)  # OpenMP does not survive a fork once it has started threads
     say.send("ready", torch=torch.__version__, triton=triton_version(), python=platform.python_version())
-    warm = False
     for line in sys.stdin:
         request = json.loads(line)
-        if request["warm"] and not warm:
-            stages.lowering.warm(request["gpus"])
-            warm = True
         child = channel.fork(lambda: work(request, stages, adapter, channel, descriptor))
         group(child)
         say.send("started", pid=child)

@@ -55,7 +55,11 @@ def observe(request: dict[str, Any], adapter: Any, channel: Channel) -> None:
 
 
 def warm() -> None:
-    """Import what every target needs, before the forks."""
+    """Import what every target needs, before the forks.
+
+    Nothing is compiled: that would save a second a target, but it starts autograd's threads in a build with CUDA, and
+    no backward runs in a fork of a process that has them.
+    """
     with contextlib.suppress(lowering.Unavailable):  # each target will say so
         lowering.private_names()
 
