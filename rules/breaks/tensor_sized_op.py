@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import Const, Value
+from tlint.analyzer.interp.values import Const, Tensor, Value
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
 from tlint.rules.reading import breaking, callee, sure, tensors
@@ -80,7 +80,7 @@ class TensorSizedOp(Rule):
                     "`one_hot()` without `num_classes` looks for the largest index in the data",
                     gb_types=(event.fact.gb_type,),
                 )
-        elif (fact := breaking(event, "tensor-sized")) and any(tensors(*sizes(event))):
+        elif (fact := breaking(event, "tensor-sized")) and any(unknown(t) for t in tensors(*sizes(event))):
             if name == "builtins.range":
                 what = "the length of `range()` is a tensor"
             elif name.endswith(".repeat_interleave"):
@@ -90,6 +90,11 @@ class TensorSizedOp(Rule):
             yield event.finding(
                 what, gb_types=(fact.gb_type, *self.gb_types), when=fact.when, confidence=sure(*sizes(event))
             )
+
+
+def unknown(size: Tensor) -> bool:
+    """A tensor made of Python numbers alone keeps its value while Dynamo traces: `torch.div(x.size(1), 2)`."""
+    return size.origin != "numbers"
 
 
 def sizes(event: Event) -> list[Value]:
