@@ -690,7 +690,22 @@ def run_bound(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keyw
     if callee.receiver is not None:
         args = (callee.receiver, *args)
     bound = bind_arguments(m, f, callee.definition, args, keywords)
+    for p in callee.definition.parameters:
+        if (
+            p.annotation is not None
+            and p.arg in bound
+            and contradicted(m, callee.definition, p.annotation, bound[p.arg])
+        ):
+            bound[p.arg] = join(*(doubted(v) for v in members(bound[p.arg])))
     return run(m, f, callee, bound, node)
+
+
+def contradicted(m: Machine, definition: FunctionDef, annotation: ast.expr, value: Value) -> bool:
+    """Whether a tensor is given where a container is declared: one of the two is wrong."""
+    if not any(v.is_tensor for v in members(value)):
+        return False
+    declared = [v for v in members(hints.value_of(m, m.module_frame(definition.module), annotation)) if not v.is_none]
+    return bool(declared) and all(isinstance(v, (Sequence, Mapping)) for v in declared)
 
 
 def bind_arguments(m: Machine, f: Frame, definition: FunctionDef, args: Args, keywords: Keywords) -> dict[str, Value]:

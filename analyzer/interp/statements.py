@@ -372,10 +372,27 @@ def match_(m: Machine, f: Frame, node: ast.Match) -> bool:
     return True
 
 
+def flags(definition: FunctionDef) -> set[str]:
+    """Names that a body reads only to test them."""
+    loads: dict[str, int] = {}
+    tests: dict[str, int] = {}
+    for node in own_nodes(definition.node):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                loads[name] = loads.get(name, 0) + 1
+            case ast.If(test=test) | ast.IfExp(test=test):
+                operands = test.values if isinstance(test, ast.BoolOp) else [test]
+                for operand in operands:
+                    inner = operand.operand if isinstance(operand, ast.UnaryOp) else operand
+                    if isinstance(inner, ast.Name):
+                        tests[inner.id] = tests.get(inner.id, 0) + 1
+    return {name for name, count in tests.items() if count == loads.get(name)}
+
+
 def uses_of(definition: FunctionDef) -> dict[str, Value]:
     """Unannotated parameters that the body does not use as a tensor: a batch read by name, a list, a callable."""
     names = {p.arg for p in definition.parameters}
-    found: dict[str, Value] = {}
+    found: dict[str, Value] = {name: Scalar("bool") for name in names & flags(definition)}
     tensor = Tensor(origin="input", certain=Confidence.likely)
     for node in own_nodes(definition.node):
         match node:

@@ -93,8 +93,11 @@ class TensorSizedOp(Rule):
 
 
 def unknown(size: Tensor) -> bool:
-    """A tensor made of Python numbers alone keeps its value while Dynamo traces: `torch.div(x.size(1), 2)`."""
-    return size.origin != "numbers"
+    """A tensor made of Python numbers alone keeps its value while Dynamo traces: `torch.div(x.size(1), 2)`.
+
+    Numpy's numbers are taken for what they are.
+    """
+    return size.origin != "numbers" and not size.numpy
 
 
 def sizes(event: Event) -> list[Value]:
