@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,16 @@ from . import capture, inputs, load, lowering, trial
 from .channel import Channel, Crashed, Failed, describe, guarded, isolated
 
 SEED = 0
+
+
+def seed() -> None:
+    """A run is the same each time, in the user's own draws too: which way they take decides what is executed."""
+    torch.manual_seed(SEED)
+    random.seed(SEED)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(SEED)
+
+
 PHASES = ("aot", "inductor", "triton")  # after capture
 
 
@@ -36,7 +48,7 @@ class Target:
     def arguments(self) -> inputs.Arguments:
         """Fresh ones for each stage: a run may write into them."""
         self.channel.phase("construct")
-        torch.manual_seed(SEED)
+        seed()
         with guarded(capture.INTERNAL_FILES):
             return self.make()
 
@@ -85,7 +97,7 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
     with guarded(capture.INTERNAL_FILES), fullgraph_ignored():
         module = load.load(request["path"], request["module"], request["search"])
     channel.phase("construct")
-    torch.manual_seed(SEED)
+    seed()
     with guarded(capture.INTERNAL_FILES), fullgraph_ignored():
         found = load.resolve(module, request["qualname"], lambda cls: inputs.construct(module, cls))
         call = adapter.uncompiled(found)
