@@ -96,7 +96,7 @@ def test_the_wheel_works_without_torch_from_another_folder(environment: Path, tm
     for command in (["tlint"], ["torch-tlint"], ["python", "-m", "tlint"]):
         program = [commands / command[0], *command[1:]]
         assert run(*program, "--version", cwd=tmp_path) == f"tlint {tlint.__version__}\n"
-    assert "program.py:6:12: TL101" in run(
+    assert "program.py:6:12: warning TL101" in run(
         commands / "tlint", "check", "--output-format", "concise", "program.py", cwd=tmp_path, code=1
     )
 
