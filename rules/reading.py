@@ -52,10 +52,10 @@ def surest(value: Value) -> Confidence:
                 found.append(member.sure)
             case Sequence(items=None) | Mapping(items=None):  # any of its items, one after the other
                 found += [t.sure for t in tensors(member.item)]
-            case Sequence():
-                found += [surest(item) for item in member.items]
-            case Mapping():
-                found += [surest(part) for item in member.items for part in item]
+            case Sequence(items=tuple() as items):
+                found += [surest(item) for item in items]
+            case Mapping(items=tuple() as pairs):
+                found += [surest(part) for pair in pairs for part in pair]
     return max(found)
 
 
