@@ -190,29 +190,33 @@ class Worker:
             self.stdin.write(json.dumps(message).encode() + b"\n")
             self.stdin.flush()
         group, looked, deadline = 0, 0.0, time.monotonic() + settings.timeout
-        while True:
-            for event in self.listen():
-                match event["event"]:
-                    case "started":
-                        group = event["pid"]
-                    case "ended":
-                        kill(group)  # processes that the target left behind
-                        if not account.over:
-                            account.fail("error", self.last_words(account.ending or event["ending"], request.roots))
-                        return
-                    case _:
-                        account.take(event)
-            if not group or account.over or time.monotonic() < looked + POLL:
-                continue
-            looked = time.monotonic()
-            size = memory_of(group)
-            account.peak = max(account.peak, size)
-            if size > settings.memory:
-                account.fail("error", f"used more than {amount(settings.memory)} of memory")
-                kill(group)
-            elif looked > deadline:
-                account.fail("timeout", f"not done within {settings.timeout:g} s")
-                kill(group)
+        try:
+            while True:
+                for event in self.listen():
+                    match event["event"]:
+                        case "started":
+                            group = event["pid"]
+                        case "ended":
+                            kill(group)  # processes that the target left behind
+                            if not account.over:
+                                account.fail("error", self.last_words(account.ending or event["ending"], request.roots))
+                            return
+                        case _:
+                            account.take(event)
+                if not group or account.over or time.monotonic() < looked + POLL:
+                    continue
+                looked = time.monotonic()
+                size = memory_of(group)
+                account.peak = max(account.peak, size)
+                if size > settings.memory:
+                    account.fail("error", f"used more than {amount(settings.memory)} of memory")
+                    kill(group)
+                elif looked > deadline:
+                    account.fail("timeout", f"not done within {settings.timeout:g} s")
+                    kill(group)
+        except WorkerError:
+            kill(group)  # a group of its own, which does not end with the worker
+            raise
 
     def listen(self) -> Iterator[dict[str, Any]]:
         """The events that came within a poll's time."""
@@ -226,7 +230,15 @@ class Worker:
             if not chunk:
                 raise WorkerError("the worker was killed")
             *lines, self.pending = (self.pending + chunk).split(b"\n")
-            yield from map(json.loads, lines)
+            for line in lines:
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    event = None
+                if not isinstance(event, dict) or "event" not in event:
+                    # What follows cannot be told apart from the worker's own words: it has to be a new one.
+                    raise WorkerError("the target wrote to a descriptor that it does not own, the worker's own")
+                yield event
 
     def last_words(self, ending: str | None, roots: tuple[str, ...] = ()) -> str:
         """How a process ended that gave no answer: with the line of the user's where it crashed, if Python could tell,
@@ -260,6 +272,9 @@ class WorkerError(Exception):
 
 
 def kill(group: int) -> None:
+    """End a target's processes. Group 0 is our own, with the shell that called us: a target that has not started."""
+    if group <= 0:
+        return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 

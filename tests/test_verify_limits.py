@@ -56,6 +56,14 @@ def moves(x):
 def closes(x):
     os.closerange(3, 100)
 
+def babbles(x):
+    for descriptor in range(3, 20):
+        try:
+            os.write(descriptor, b'garbage\\n{"event": "done"}\\n')
+        except OSError:
+            pass
+    time.sleep(1000)
+
 def copies(x):
     os.fork()
     return x.sin()
@@ -76,6 +84,7 @@ EXPECTED = {
     "floods": ("breaks", "", ""),
     "moves": ("breaks", "", ""),
     "closes": ("error", "dynamo", "ended itself with status 1"),
+    "babbles": ("error", "dynamo", "a descriptor that it does not own"),
     "copies": ("breaks", "", ""),
     "kills_the_worker": ("error", "dynamo", "the worker was killed"),
     "absent": ("error", "import", "has no 'absent'"),
