@@ -133,7 +133,7 @@ class _Run:
         self.entry = None
         self._sites()
         self._unresolved(roots)
-        findings = [self._finding(key, draft) for key, draft in self.drafts.items()]
+        findings = [self._finding(draft) for draft in self.drafts.values()]
         return Analysis(
             findings=_ordered([*self._numbered(findings), *self.broken]),
             roots=tuple(roots),
@@ -181,7 +181,7 @@ class _Run:
 
     def _bare(self, code: str, path: Path, span: Span, message: str) -> Finding:
         rule = self.known[code]
-        shown = self._shown(path)
+        shown = self.shown(path)
         digest = hashlib.sha256(f"{rule.name}\0{self._inside(path)}\0{message}".encode()).hexdigest()[:16]
         return Finding(
             digest, code, rule.name, message, shown, span, rule.severity, Confidence.certain, torch=(self.version,)
@@ -191,9 +191,11 @@ class _Run:
 
     def event(self, kind: str, frame: Frame, node: ast.AST, **details: Any) -> None:
         listeners = self.listeners[kind]
+        if not listeners:
+            return
         # A function is interpreted for each set of arguments; most of what happens in it is the same each time.
         seen = (node, frame.dynamo, *(v for k, v in details.items() if k != "fact"))
-        if not listeners or seen in self.quiet:
+        if seen in self.quiet:
             return
         event = Event(
             kind,
@@ -310,8 +312,6 @@ class _Run:
         assert self.event_at is not None, "a node is confirmed while a rule is asked about an event"
         _, frame, event = self.event_at
         node = event.node if frame.statement is None or event.construct == "" else frame.statement
-        if event.construct == "assert" and frame.statement is not None:
-            node = frame.statement
         first, last = header(node if frame.statement is None else frame.statement)
         found = bridge.open_node(frame.module.lines, first, last, span_of(frame.module, node))
         return found is not None and test(found)
@@ -328,7 +328,7 @@ class _Run:
 
     def _step(self, frame: Frame, node: ast.AST) -> Step:
         span = span_of(frame.module, node)
-        return Step(self._shown(frame.module.path), span.line, span.column, frame.qualname)
+        return Step(self.shown(frame.module.path), span.line, span.column, frame.qualname)
 
     def _add_path(self, draft: Draft, steps: list[Step]) -> None:
         entry = self.entry
@@ -356,7 +356,7 @@ class _Run:
                 steps.append(self._step(at.parent, at.call))
             at = at.parent
 
-    def _finding(self, key: Any, draft: Draft) -> Finding:
+    def _finding(self, draft: Draft) -> Finding:
         paths = sorted(draft.paths.values(), key=lambda p: (-p.kind, not p.fullgraph, p.root))
         severity = draft.severity if draft.severity is not None else draft.rule.severity
         if not draft.misuse:
@@ -367,7 +367,7 @@ class _Run:
             code=draft.rule.code,
             name=draft.rule.name,
             message=draft.message,
-            path=self._shown(draft.module.path),
+            path=self.shown(draft.module.path),
             span=draft.span,
             severity=severity,
             confidence=draft.confidence,
@@ -403,13 +403,13 @@ class _Run:
                 "compiled", node, frame.qualname, self.finding, callee=callee, args=args, keywords=keywords, site=site,
                 facts=self.machine.facts, settings=frame.dynamo, confirm=self.confirm,
             )  # fmt: skip
-            frame = replace_statement(frame, site.statement)
+            frame = replace(frame, statement=site.statement)
             self._ask(self.listeners["compiled"], frame, event)
 
     def _unresolved(self, roots: list[Root]) -> None:
         for root in roots:
             if not root.resolved:
-                path = next(p for p in self.workspace.files if self._shown(p) == root.path)
+                path = next(p for p in self.workspace.files if self.shown(p) == root.path)
                 span = Span(root.line, root.column, root.line, root.column + 1)
                 if path in self.workspace.reported:
                     finding = self._bare("TL904", path, span, f"what {root.how} compiles could not be worked out")
@@ -418,7 +418,7 @@ class _Run:
     def _handed_in(self, root: Root) -> bool:
         """Whether what is compiled comes through a function or class that nobody in the project calls: a library's."""
         for node, (frame, *_) in self.sites.items():
-            at = (self._shown(frame.module.path), getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
+            at = (self.shown(frame.module.path), getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
             if at == (root.path, root.line, root.column) and isinstance(node, ast.Call) and frame.function is not None:
                 name = begins_with(node.args[0] if node.args else node.func)
                 parameters = [p.arg for p in frame.function.parameters]
@@ -429,9 +429,7 @@ class _Run:
         return False
 
     def shown(self, path: Path) -> str:
-        return self._shown(path)
-
-    def _shown(self, path: Path) -> str:
+        """A path as reports give it."""
         if path not in self.paths:
             cwd = self.workspace.cwd
             self.paths[path] = path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()
@@ -504,10 +502,6 @@ def uncommented(text: str) -> str:
     except (tokenize.TokenError, IndentationError):
         pass  # a header alone is no whole program: what came before its end is what counts
     return "".join(kept)
-
-
-def replace_statement(frame: Frame, statement: ast.stmt) -> Frame:
-    return replace(frame, statement=statement)
 
 
 def sure_of(event: Event) -> Confidence:

@@ -477,7 +477,7 @@ def walk(m: Machine, entry: Entry) -> None:
     arguments = calls.root_arguments(m, value)
     if entry.inputs is not None:
         given = entry.inputs if value.receiver is None else (value.receiver, *entry.inputs)
-        known = calls.bind_arguments(m, frame, value.definition, given, ())
+        known = calls.bind_arguments(m, value.definition, given, ())
         arguments = {k: (v if v is not UNKNOWN else arguments.get(k, UNKNOWN)) for k, v in known.items()}
     calls.run(m, frame, value, arguments, value.definition.node)
 

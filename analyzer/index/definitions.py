@@ -54,6 +54,14 @@ class FunctionDef:
         return [*a.posonlyargs, *a.args, *a.kwonlyargs]
 
     @cached_property
+    def defaults(self) -> dict[str, ast.expr]:
+        """The defaults of its parameters, by name."""
+        a = self.node.args
+        positional = [*a.posonlyargs, *a.args][len(a.posonlyargs) + len(a.args) - len(a.defaults) :]
+        found = {p.arg: d for p, d in zip(positional, a.defaults, strict=True)}
+        return found | {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None}
+
+    @cached_property
     def is_generator(self) -> bool:
         return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_nodes(self.node))
 
@@ -191,7 +199,7 @@ def scan_body(body: list[ast.stmt], module: ModuleDef, symbols: dict[str, Symbol
                     if alias.name == "*":
                         module.stars.append(source)
                     else:
-                        add_import(symbols, alias.asname or alias.name, ImportOf(source, alias.name))
+                        symbols[alias.asname or alias.name] = ImportOf(source, alias.name)
             case ast.Assign():
                 for target in node.targets:
                     add_assigned(symbols, target, node, node.value)
@@ -220,10 +228,6 @@ def scan_body(body: list[ast.stmt], module: ModuleDef, symbols: dict[str, Symbol
                 scan_body(node.body, module, symbols, cls)
                 scan_body(node.orelse, module, symbols, cls)
                 scan_body(node.finalbody, module, symbols, cls)
-
-
-def add_import(symbols: dict[str, Symbol], name: str, symbol: ImportOf) -> None:
-    symbols[name] = symbol
 
 
 def add_function(

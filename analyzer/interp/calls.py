@@ -90,11 +90,11 @@ def arguments(m: Machine, f: Frame, node: ast.Call) -> tuple[Args, Keywords]:
     keywords: list[tuple[str, Value]] = []
     for keyword in node.keywords:
         value = expressions.evaluate(m, f, keyword.value)
-        if keyword.arg is None:
-            value = library.together(value)
         if keyword.arg is not None:
             keywords.append((keyword.arg, value))
-        elif isinstance(value, Mapping) and value.items is not None:
+            continue
+        value = library.together(value)
+        if isinstance(value, Mapping) and value.items is not None:
             keywords.extend((k.value, v) for k, v in value.items if isinstance(k, Const) and isinstance(k.value, str))
             if value.open:
                 keywords.append(("**", UNKNOWN))
@@ -129,17 +129,8 @@ def call_one(m: Machine, f: Frame, callee: Value, args: Args, keywords: Keywords
             )
             method = objects.find_method(m, cls.definition, name)
             if method is None:
-                outside = next(
-                    (
-                        e
-                        for e in objects.mro(m, cls.definition)
-                        if isinstance(e, str) and m.facts.canonical(e) in m.facts.modules
-                    ),
-                    None,
-                )
-                if outside is not None:
-                    return call_module(m, f, made_like(m, callee, outside), args, keywords, node)
-                return UNKNOWN
+                base = objects.torch_base(m, cls.definition)
+                return call_module(m, f, made_like(m, callee, base), args, keywords, node) if base else UNKNOWN
             if objects.HOOKED in m.attributes.get(callee, ()):
                 emit_hooked(m, f, callee, node)
             return call_value(m, f, objects.bound_method(m, method, callee), args, keywords, node)
@@ -181,9 +172,9 @@ def call_module(m: Machine, f: Frame, callee: ExternalInstance, args: Args, keyw
         return value
     if cls == "contextlib._GeneratorContextManager":
         return library.first(args)
-    fact = m.facts.lookup(f"{cls}.forward") or m.facts.lookup(cls)
-    m.emit("call", f, node, callee=callee, args=args, keywords=keywords, fact=fact, method="forward", receiver=callee)
     forward = m.facts.lookup(f"{cls}.forward")
+    fact = forward or m.facts.lookup(cls)
+    m.emit("call", f, node, callee=callee, args=args, keywords=keywords, fact=fact, method="forward", receiver=callee)
     if forward is not None and forward.returns not in ("", "None"):  # nn.Module's own is there to be overridden
         return library.returned(forward, args, keywords)
     return Tensor("float", None, "op", Confidence.likely) if cls in m.facts.modules else UNKNOWN
@@ -218,7 +209,7 @@ def call_bound(m: Machine, f: Frame, callee: Bound, args: Args, keywords: Keywor
                 return call_module(m, f, receiver, args, keywords, node)
             if name in objects.SELF_METHODS:
                 return receiver
-            container = module_container(m, f, receiver, name, args)
+            container = module_container(m, receiver, name)
             if container is not None:
                 return container
             if (
@@ -271,7 +262,7 @@ def registered(m: Machine, f: Frame, args: Args, keywords: Keywords, name: str) 
         objects.store_attribute(m, f, f.receiver, key.value if known else objects.NUMBERED, value)  # type: ignore[attr-defined]
 
 
-def module_container(m: Machine, f: Frame, v: ExternalInstance, name: str, args: Args) -> Value | None:
+def module_container(m: Machine, v: ExternalInstance, name: str) -> Value | None:
     """values(), items(), append() … of torch's module containers."""
     if m.facts.canonical(v.cls) == "torch.nn.ModuleDict":
         inside = library.modules_in(v)
@@ -540,8 +531,6 @@ def wrapped(value: Value, how: str) -> Value:
             return replace(value, wrappers=(*value.wrappers, how))
         case Partial(function=inner):
             return replace(value, function=wrapped(inner, how))
-        case Bound() | ExternalInstance() | Instance() | Class():
-            return value
     return value
 
 
@@ -632,8 +621,7 @@ def construct(m: Machine, f: Frame, callee: Class, args: Args, keywords: Keyword
         and not any(getattr(e, "assigned", None) for e in order)
     ):
         return Mapping(tuple((Const(k), v) for k, v in keywords))
-    external = [e for e in order if isinstance(e, str)]
-    if any(m.facts.canonical(e) in m.facts.modules for e in external):
+    if objects.torch_base(m, cls):
         m.emit(
             "call",
             f,
@@ -663,7 +651,6 @@ def invoke(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keyword
     outer = f.silent
     boundary = next((w for w in callee.wrappers if w.startswith("disable") or w in ("script", "opaque")), None)
     if boundary is not None:
-        fact = None
         m.emit(
             "call",
             f,
@@ -671,7 +658,6 @@ def invoke(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keyword
             callee=callee,
             args=args,
             keywords=keywords,
-            fact=fact,
             method=callee.definition.name,
             receiver=callee.receiver,
         )
@@ -689,7 +675,7 @@ def invoke(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keyword
 def run_bound(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     if callee.receiver is not None:
         args = (callee.receiver, *args)
-    bound = bind_arguments(m, f, callee.definition, args, keywords)
+    bound = bind_arguments(m, callee.definition, args, keywords)
     for p in callee.definition.parameters:
         if (
             p.annotation is not None
@@ -708,13 +694,12 @@ def contradicted(m: Machine, definition: FunctionDef, annotation: ast.expr, valu
     return bool(declared) and all(isinstance(v, (Sequence, Mapping)) for v in declared)
 
 
-def bind_arguments(m: Machine, f: Frame, definition: FunctionDef, args: Args, keywords: Keywords) -> dict[str, Value]:
+def bind_arguments(m: Machine, definition: FunctionDef, args: Args, keywords: Keywords) -> dict[str, Value]:
     """Parameters by name, as Python binds them; defaults are evaluated where the function was defined."""
     a = definition.node.args
     positional = [*a.posonlyargs, *a.args]
     home = m.module_frame(definition.module)
-    defaults = dict(zip([p.arg for p in positional[len(positional) - len(a.defaults) :]], a.defaults, strict=True))
-    defaults.update({p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None})
+    defaults = definition.defaults
     given = dict(keywords)
     rest = given.pop("**", None)
     bound: dict[str, Value] = {}
@@ -762,16 +747,13 @@ def root_arguments(m: Machine, callee: Function, tensors: bool = True) -> dict[s
     definition = callee.definition
     a = definition.node.args
     home = m.module_frame(definition.module)
-    positional = [*a.posonlyargs, *a.args]
-    defaults = dict(zip([p.arg for p in positional[len(positional) - len(a.defaults) :]], a.defaults, strict=True))
-    defaults.update({p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None})
     uses = statements.uses_of(definition) if tensors else {}
     bound: dict[str, Value] = {}
-    for i, p in enumerate([*positional, *a.kwonlyargs]):
+    for i, p in enumerate(definition.parameters):
         if i == 0 and callee.receiver is not None:
             bound[p.arg] = callee.receiver
             continue
-        value = hints.parameter(m, home, p.annotation, defaults.get(p.arg), tensors)
+        value = hints.parameter(m, home, p.annotation, definition.defaults.get(p.arg), tensors)
         if p.annotation is None and p.arg in uses and value.is_tensor:
             value = uses[p.arg]
         bound[p.arg] = value
@@ -829,7 +811,6 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     m.running.append(result)
     if not silent:
         m.functions.add(definition)
-        m.files.add(definition.module)
     closure = dict(callee.closure)
     receiver = (
         bound.get(definition.parameters[0].arg)
@@ -859,11 +840,11 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         m.active.pop()
         m.running.pop()
     if definition.is_generator:
-        result.yielded = join(*frame.yields) if frame.yields else UNKNOWN
+        yielded = join(*frame.yields) if frame.yields else UNKNOWN
         if "contextmanager" in callee.wrappers:
-            value = ExternalInstance("contextlib._GeneratorContextManager", (result.yielded,))
+            value = ExternalInstance("contextlib._GeneratorContextManager", (yielded,))
         else:
-            value = Sequence("generator", None, result.yielded)
+            value = Sequence("generator", None, yielded)
     result.value = value
     if m.running:
         m.running[-1].findings |= result.findings

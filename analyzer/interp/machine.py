@@ -80,7 +80,6 @@ class Result:
     value: Value = UNKNOWN
     findings: set[Any] = field(default_factory=set)
     stores: set[str] = field(default_factory=set)
-    yielded: Value | None = None
 
 
 class Listener(Protocol):
@@ -122,7 +121,6 @@ class Machine:
         self.stored: dict[tuple[ClassDef, str], Value] = {}
         self.mros: dict[ClassDef, list[ClassDef | str]] = {}
         self.functions: set[FunctionDef] = set()
-        self.files: set[ModuleDef] = set()
         self.decorated: dict[FunctionDef, Value] = {}
         self.frames: dict[ModuleDef, Frame] = {}
         self.limit = DEPTH

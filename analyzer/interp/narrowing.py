@@ -195,7 +195,7 @@ def keep(m: Machine, f: Frame, subject: ast.expr, possible: Callable[[Value], bo
         return
     value = quietly(m, f, subject)
     kept = [v for v in members(value) if possible(v)]
-    if kept and len(kept) < len(list(members(value))):
+    if kept and len(kept) < len(members(value)):
         f.env[key] = join(*kept)
 
 

@@ -254,11 +254,17 @@ def base_values(m: Machine, cls: ClassDef) -> Iterator[Value]:
 def is_module(m: Machine, cls: ClassDef) -> bool:
     """Whether a class is an nn.Module, as far as its bases tell. A class with a `forward` and a base that is not the
     project's is taken for one."""
-    outside = [e for e in mro(m, cls) if isinstance(e, str)]
-    if any(m.facts.canonical(e) in m.facts.modules or e in MODULE_NAMES for e in outside):
+    if torch_base(m, cls):
         return True
+    outside = [e for e in mro(m, cls) if isinstance(e, str)]
     foreign = [e for e in outside if e not in NOT_MODULES and not e.startswith("builtins.")]
     return bool(foreign) and find_method(m, cls, "forward") is not None
+
+
+def torch_base(m: Machine, cls: ClassDef) -> str:
+    """The first of torch's modules among a class's bases, or ""."""
+    outside = (m.facts.canonical(e) for e in mro(m, cls) if isinstance(e, str))
+    return next((e for e in outside if e in m.facts.modules), "")
 
 
 def find_method(m: Machine, cls: ClassDef, name: str) -> FunctionDef | None:
