@@ -333,6 +333,7 @@ def _report_options(command: argparse.ArgumentParser) -> None:
         "extend-select": "rules to turn on besides",
     }.items():
         group.add_argument(f"--{name}", action="extend", type=_commas, metavar="RULE,...", help=help_text)
+    group.add_argument("--preview", action="store_true", help="turn on rules that are not measured yet")
     group.add_argument("--output-format", choices=get_args(config.OutputFormat))
     group.add_argument("--output-file", metavar="FILE")
     group.add_argument("--fail-on", choices=get_args(config.FailOn), help="severity that makes exit code 1")

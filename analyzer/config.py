@@ -68,6 +68,7 @@ class Settings:
     select: tuple[str, ...] = ("TL",)
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
+    preview: bool = False
     output_format: OutputFormat = "text"
     output_file: str | None = None
     root: tuple[str, ...] = ()

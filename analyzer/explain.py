@@ -18,13 +18,12 @@ LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def list_rules() -> None:
-    """One line a rule."""
+    """One line a rule: code, name, severity, status, summary."""
     console = Console(highlight=False)
     known = rules.load().values()
     width = max(len(rule.name) for rule in known)
     for rule in known:
-        preview = "" if rule.status == "stable" else f" ({rule.status})"
-        line = f"{rule.code}  {rule.name:{width}}  {summary(rule)}{preview}"
+        line = f"{rule.code}  {rule.name:{width}}  {rule.severity.name:7}  {rule.status:7}  {summary(rule)}"
         console.print(line, markup=False, emoji=False, soft_wrap=True)
 
 

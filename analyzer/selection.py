@@ -14,15 +14,24 @@ ALWAYS = ("TL902", "TL903")
 
 
 def choose(rules: Mapping[str, Rule], aliases: Mapping[str, str], settings: Settings) -> frozenset[str]:
-    """The codes of the rules that are on."""
+    """The codes of the rules that are on. Rules in preview are off unless the settings turn all of them on."""
     names = {**aliases, **{rule.name: code for code, rule in rules.items()}}
+    offered = available(rules, settings)
 
     def prefixes(selectors: Sequence[str]) -> list[str]:
         return [_prefix(selector, names, rules) for selector in selectors]
 
     chosen = [*prefixes(settings.select), *prefixes(settings.extend_select), *ALWAYS]
     ignored = prefixes(settings.ignore)
-    return frozenset(code for code in rules if _longest(code, chosen) > _longest(code, ignored))
+    if held_back := set(chosen) & (rules.keys() - offered):
+        rule = rules[min(held_back)]
+        raise TlintError(f"{rule.code} ({rule.name}) is in preview: it is on with --preview, or `preview = true`")
+    return frozenset(code for code in offered if _longest(code, chosen) > _longest(code, ignored))
+
+
+def available(rules: Mapping[str, Rule], settings: Settings) -> frozenset[str]:
+    """The codes of the rules that can be on."""
+    return frozenset(code for code, rule in rules.items() if settings.preview or rule.status == "stable")
 
 
 def _prefix(selector: str, names: Mapping[str, str], rules: Mapping[str, Rule]) -> str:

@@ -67,7 +67,9 @@ def test_version_and_help(tlint: Tlint) -> None:
 
 def test_rules_lists_every_rule(tlint: Tlint) -> None:
     lines = tlint("rules").out.splitlines()
-    assert [line.split()[:2] for line in lines] == [[code, rule.name] for code, rule in rules.load().items()]
+    assert [line.split()[:4] for line in lines] == [
+        [code, rule.name, rule.severity.name, rule.status] for code, rule in rules.load().items()
+    ]
 
 
 @pytest.mark.parametrize("subject", ["TL101", "tl101", "tensor-to-python"])
@@ -405,6 +407,27 @@ def test_selectors(project: Project, tlint: Tlint) -> None:
 def test_the_configuration_selects(project: Project, tlint: Tlint) -> None:
     project({"m.py": BREAKS, "pyproject.toml": '[tool.tlint]\nignore = ["logging-call"]\n'})
     assert [code for code, _, _ in found(tlint("m.py", "--output-format", "json"))] == ["TL101"]
+
+
+def test_a_rule_in_preview(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is off unless all of them are turned on, and what it alone predicts is then unpredicted."""
+    monkeypatch.setattr(type(rules.load()["TL101"]), "status", "preview")
+    verified(monkeypatch, ("m.py", 7, Span(7, 12, 7, 26)))
+    project({"tlint.toml": "", "m.py": BREAKS})
+
+    def codes(*words: str) -> list[str]:
+        return [code for code, _, _ in found(tlint(*words, "--output-format", "json"))]
+
+    assert codes("m.py") == ["TL111"]
+    assert codes("m.py", "--preview") == ["TL111", "TL101"]
+    assert codes("verify", "m:step") == ["TL111", "TL199"]
+    assert codes("verify", "m:step", "--preview") == ["TL111", "TL101"]
+    refused = tlint("m.py", "--extend-select", "tensor-to-python")
+    assert (refused.code, "--preview" in refused.err) == (2, True)
+    assert codes("m.py", "--ignore", "TL101") == ["TL111"]
+    project({"tlint.toml": "preview = true\n"})
+    report = tlint("m.py", "--output-format", "json").report
+    assert {code: rule["status"] for code, rule in report["rules"].items()} == {"TL101": "preview", "TL111": "stable"}
 
 
 def test_a_suppressed_finding_does_not_fail(project: Project, tlint: Tlint) -> None:

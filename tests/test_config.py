@@ -28,6 +28,7 @@ def test_every_key_can_be_written(project: Project) -> None:
             select = ["TL1", "compile-per-call"]
             ignore = ["logging-call"]
             extend-select = ["TL2"]
+            preview = true
             output-format = "json"
             root = ["m:Net"]
             roots = "modules"
