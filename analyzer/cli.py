@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -81,6 +81,40 @@ def check(options: argparse.Namespace) -> int:
     return result.exit_code
 
 
+def baseline_(options: argparse.Namespace) -> int:
+    """Write down the findings that there are, or those of a report: they do not fail from then on."""
+    from tlint.analyzer import baseline, pipeline
+    from tlint.analyzer.report import json_
+
+    cwd = Path.cwd().resolve()
+    asked = _asked(options, cwd)
+    if asked.errors:
+        raise TlintError("\n".join(asked.errors))
+    settings = _settings(options, asked, cwd)
+    root = project.find_root(asked.paths, cwd)
+    file = baseline.file(root, settings)
+    if file is None:
+        raise TlintError("the setting `baseline` is empty: it has to name a file")
+    if not file.exists():
+        settings = replace(settings, baseline="")
+    old = baseline.read(root, settings)
+    if options.report:
+        if options.words:
+            raise TlintError("--from goes with no PATH: what was looked at is in the report")
+        report, stale = baseline.load(Path(options.report)), tuple[str, ...]()
+    else:
+        with _progress(settings.quiet) as progress:
+            result = pipeline.run(asked.paths, settings, cwd, progress)
+        if result.errors:
+            raise TlintError("\n".join(result.errors))
+        report, stale = json_.report_json(result), result.stale
+    new = baseline.renewed(old, report, stale, root, cwd)
+    baseline.write(file, new)
+    count = f"{len(new)} finding{'' if len(new) == 1 else 's'}"
+    print(f"{project.display(file, cwd)}: {count} ({len(new.keys() - old.keys())} new, {len(stale)} dropped)")
+    return 0
+
+
 def roots(options: argparse.Namespace) -> int:
     """List the compile roots of a project."""
     from tlint.analyzer import pipeline
@@ -116,7 +150,14 @@ def explain_(options: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {"check": check, "verify": check, "roots": roots, "rules": rules, "explain": explain_}
+COMMANDS = {
+    "check": check,
+    "verify": check,
+    "baseline": baseline_,
+    "roots": roots,
+    "rules": rules,
+    "explain": explain_,
+}
 
 
 # What is asked for ----------------------------------------------------------------------------------------------------
@@ -192,6 +233,8 @@ def _standard_input(options: argparse.Namespace, cwd: Path) -> source.Source:
         raise TlintError("`-` stands for standard input and goes with no other PATH")
     if _verifies(options):
         raise TlintError("standard input cannot be verified: save it to a file")
+    if options.command in ("baseline", "roots"):
+        raise TlintError(f"`tlint {options.command} -`: name a file instead of standard input")
     return source.decode(cwd / options.stdin_filename, sys.stdin.buffer.read())
 
 
@@ -281,6 +324,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, (words, help_text) in {
         "check": ("PATH", "look at files and folders (default: the working directory)"),
         "verify": ("TARGET", "the same, and prove it with the compiler: check --verify"),
+        "baseline": ("PATH", "write down the findings that there are: they do not fail from then on"),
         "roots": ("PATH", "list what is compiled in a project"),
     }.items():
         command = _command(commands, name, help_text)
@@ -288,6 +332,16 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("words", nargs="*", metavar=words, default=[])
         _analysis_options(command)
         if name != "roots":
+            _selection_options(command)
+        if name == "baseline":
+            command.add_argument(
+                "--from",
+                dest="report",
+                metavar="REPORT",
+                default=None,
+                help=("take the findings, and what the compiler said of them, from a JSON report"),
+            )
+        elif name != "roots":
             _report_options(command)
             _verify_options(command, asked=name == "verify")
     _command(commands, "rules", "list the rules")
@@ -325,8 +379,8 @@ def _analysis_options(command: argparse.ArgumentParser) -> None:
     group.add_argument("--python", metavar="FILE|FOLDER", help="interpreter or environment of the project")
 
 
-def _report_options(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("what is reported")
+def _selection_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("what counts")
     for name, help_text in {
         "select": "rules to turn on: names, codes or their beginnings",
         "ignore": "rules to turn off",
@@ -334,10 +388,16 @@ def _report_options(command: argparse.ArgumentParser) -> None:
     }.items():
         group.add_argument(f"--{name}", action="extend", type=_commas, metavar="RULE,...", help=help_text)
     group.add_argument("--preview", action="store_true", help="turn on rules that are not measured yet")
+    group.add_argument("--min-confidence", choices=get_args(config.MinConfidence), help="leave out what is less sure")
+    group.add_argument("--baseline", metavar="FILE", help="findings that do not fail (default: .tlint-baseline)")
+
+
+def _report_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("what is reported")
+    group.add_argument("--no-baseline", dest="baseline", action="store_const", const="", help="as if there were none")
     group.add_argument("--output-format", choices=get_args(config.OutputFormat))
     group.add_argument("--output-file", metavar="FILE")
     group.add_argument("--fail-on", choices=get_args(config.FailOn), help="severity that makes exit code 1")
-    group.add_argument("--min-confidence", choices=get_args(config.MinConfidence), help="leave out what is less sure")
     group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
     group.add_argument(
         "--stdin-filename", metavar="FILE", default="stdin.py", help="what the PATH `-` (standard input) is called"

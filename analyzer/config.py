@@ -79,6 +79,7 @@ class Settings:
     min_confidence: MinConfidence = "likely"
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
+    baseline: str | None = None
     python: str | None = None
     statistics: bool = False
     quiet: bool = False
@@ -131,8 +132,9 @@ def _read(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(verify, dict):
         raise TlintError(f"{path}: {prefix}verify must be a table")
     values = _fields(given, hints, path, prefix)
-    if values.get("python"):
-        values["python"] = str(root / values["python"])
+    for name in ("baseline", "python"):
+        if values.get(name):
+            values[name] = str(root / values[name])
     return values, _fields(verify, _hints(VerifySettings), path, f"{prefix}verify.")
 
 

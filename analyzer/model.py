@@ -285,7 +285,10 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`target_torch_source` is a word of the format, `target_torch_origin` what people read: "uv.lock"."""
+    """`target_torch_source` is a word of the format, `target_torch_origin` what people read: "uv.lock".
+
+    `stale` are the ids in the baseline that occur no longer.
+    """
 
     project: str
     target_torch: tuple[str, ...]
@@ -300,3 +303,4 @@ class Report:
     hidden: int = 0
     errors: tuple[str, ...] = ()
     target_torch_origin: str = ""
+    stale: tuple[str, ...] = ()

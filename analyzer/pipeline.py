@@ -6,12 +6,12 @@ the report. Everything that passes from one step to the next is a frozen value o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tlint import rules
-from tlint.analyzer import engine, explain, project, selection, suppress
+from tlint.analyzer import baseline, engine, explain, project, selection, suppress
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import (
     Analysis,
@@ -48,6 +48,7 @@ def run(
     known = rules.load()
     chosen = selection.choose(known, rules.aliases, settings)
     workspace = project.open_workspace(paths, settings, cwd, buffer)
+    accepted = baseline.read(workspace.root, settings)
     if settings.verify:
         asked, missing = targets.locate(workspace, settings.verify_settings.targets)
         errors = (*errors, *missing)
@@ -82,7 +83,13 @@ def run(
         root=workspace.root,
         cwd=workspace.cwd,
     )
+    findings = baseline.apply(findings, accepted)
     findings = tuple(finding for finding in findings if _asked_about(finding, workspace, analysis))
+    stale = (
+        () if analysis.targeted else baseline.stale(accepted, findings, lambda entry: _looked_at(entry, workspace, ran))
+    )
+    if stale:
+        project.log.warning("%d in the baseline occur no longer: `tlint baseline` drops them", len(stale))
     least = Confidence[settings.min_confidence]
     shown = tuple(finding for finding in findings if finding.confidence >= least)
     return Report(
@@ -99,6 +106,7 @@ def run(
         exit_code=_exit_code(shown, errors, Severity[settings.fail_on]),
         hidden=sum(finding.state == "active" and finding.confidence < least for finding in findings),
         errors=tuple(errors),
+        stale=stale,
     )
 
 
@@ -121,6 +129,12 @@ def _asked_about(finding: Finding, workspace: Workspace, analysis: Analysis) -> 
     if analysis.targeted and finding.code not in selection.ALWAYS:
         return False
     return workspace.cwd / finding.path in workspace.reported or finding.code in selection.ALWAYS
+
+
+def _looked_at(entry: baseline.Entry, workspace: Workspace, ran: Collection[str]) -> bool:
+    """Whether an entry of the baseline would have been found again."""
+    path = workspace.root / entry.path
+    return entry.code in ran and any(path.is_relative_to(asked) for asked in workspace.paths)
 
 
 def failures(targets: Iterable[Target]) -> tuple[str, ...]:

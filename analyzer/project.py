@@ -104,7 +104,8 @@ def open_workspace(
 ) -> Workspace:
     """Find everything a run needs to know before it reads a line. `buffer` is a file given by its text."""
     cwd = cwd.resolve()
-    asked = tuple(dict.fromkeys(cwd / path for path in paths))  # not resolved: people see the names they typed
+    # Links are not resolved: people see the names they typed. But a file has one name, whatever `..` it is asked by.
+    asked = tuple(dict.fromkeys(Path(os.path.abspath(cwd / path)) for path in paths))
     missing = [path for path in asked if not path.exists() and not (buffer and path == buffer.path)]
     if missing:
         raise TlintError(f"{missing[0]}: no such file or folder")

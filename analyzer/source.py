@@ -1,8 +1,11 @@
-"""The only reader of source files: bytes in, text with its encoding and newlines out. Syntax is for others."""
+"""The only reader and writer of files: bytes in, text with its encoding and newlines out. Syntax is for others."""
 
 from __future__ import annotations
 
 import io
+import os
+import secrets
+import shutil
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +57,22 @@ def decode(path: Path, data: bytes) -> Source:
         raise SourceError(path, line, column, message) from error
     newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
     return Source(path, text.replace("\r\n", "\n").replace("\r", "\n"), encoding, newline)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Replace what a file holds, as a whole or not at all. Its permissions stay, and a link stays a link."""
+    path = path.resolve()
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        try:
+            new.write_bytes(data)
+            if path.exists():
+                shutil.copymode(path, new)
+            os.replace(new, path)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise TlintError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _position(data: bytes, offset: int, encoding: str) -> tuple[int, int]:

@@ -162,6 +162,7 @@ def test_exit_codes(project: Project, tlint: Tlint, options: list[str], code: in
         (["m.py", "--verify", "--jobs", "0"], "jobs must be more than zero"),
         (["-", "m.py"], "goes with no other PATH"),
         (["-", "--verify"], "standard input cannot be verified"),
+        (["roots", "-"], "name a file instead of standard input"),
         (["explain"], "the following arguments are required"),
     ],
 )

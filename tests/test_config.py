@@ -37,6 +37,7 @@ def test_every_key_can_be_written(project: Project) -> None:
             fail-on = "error"
             min-confidence = "certain"
             exclude = ["legacy/"]
+            baseline = "known"
             python = ".venv/bin/python"
             statistics = true
 
@@ -59,6 +60,7 @@ def test_every_key_can_be_written(project: Project) -> None:
     assert settings.root_decorators == ("mine.compiled",)
     assert settings.per_file_ignores == {"tests/*": ("TL1",)}
     assert settings.python == str(root / ".venv/bin/python")
+    assert settings.baseline == str(root / "known")
     assert settings.statistics is True
     assert settings.verify is False
     assert settings.verify_settings == config.VerifySettings(
@@ -86,7 +88,7 @@ def test_tlint_toml_wins_over_pyproject(project: Project) -> None:
     [
         ('selct = ["TL1"]', r"pyproject\.toml: unknown key tool\.tlint\.selct: did you mean 'select'"),
         ("per_file_ignores = {}", r"unknown key tool\.tlint\.per_file_ignores: did you mean 'per-file-ignores'"),
-        ("zzz = 1", r"unknown key tool\.tlint\.zzz: the keys are exclude, "),
+        ("zzz = 1", r"unknown key tool\.tlint\.zzz: the keys are baseline, "),
         ("output-file = 'x'", r"unknown key tool\.tlint\.output-file"),
         ('select = "TL1"', r"tool\.tlint\.select must be a list of strings, not 'TL1'"),
         ("ignore = [1]", r"tool\.tlint\.ignore must be a list of strings"),

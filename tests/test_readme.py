@@ -70,7 +70,10 @@ def test_links(page: Path) -> None:
 def test_options(page: Path) -> None:
     """Every option that is named, in a block or in a sentence, is one of ours (or of pip's and pytest's)."""
     text = page.read_text(encoding="utf-8")
-    ours = {option for command in ("check", "verify") for option in options(command)} | {"--no-deps", "--dist"}
+    ours = {option for command in ("check", "verify", "baseline") for option in options(command)} | {
+        "--no-deps",
+        "--dist",
+    }
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= ours
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,31 @@ def test_what_is_no_text_says_where(data: bytes, line: int, column: int, says: s
 def test_a_file_that_is_gone_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(TlintError, match=r"gone\.py:1:1: cannot be read"):
         source.read(tmp_path / "gone.py")
+
+
+def test_writing_keeps_permissions_and_links(tmp_path: Path) -> None:
+    file, link = tmp_path / "m.py", tmp_path / "link.py"
+    file.write_bytes(b"old")
+    file.chmod(0o750)
+    link.symlink_to("m.py")
+    source.write(link, b"new")
+    assert link.is_symlink()
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"new", 0o750)
+    source.write(tmp_path / "other.py", b"new")
+    assert sorted(os.listdir(tmp_path)) == ["link.py", "m.py", "other.py"]
+
+
+def test_what_cannot_be_written_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "m.py"
+    file.write_bytes(b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(TlintError, match=r"m\.py: cannot be written: No space left on device"):
+        source.write(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.py"]
+    with pytest.raises(TlintError, match=r"gone/m\.py: cannot be written: No such file"):
+        source.write(tmp_path / "gone" / "m.py", b"")
