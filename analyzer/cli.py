@@ -7,6 +7,7 @@ import contextlib
 import difflib
 import logging
 import os
+import signal
 import sys
 import time
 import traceback
@@ -20,6 +21,7 @@ from tlint.analyzer import config, project, source
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import TlintError
 
+STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 LONG = 0.5  # seconds before a run is long enough for a progress bar
 EPILOG = """\
 A TARGET is FILE.py, FILE.py:NAME, MODULE:NAME or a qualified name. `tlint FOLDER` is `tlint check FOLDER`; a folder
@@ -34,21 +36,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = _parser().parse_args(_with_command(words))
-        _speak(options)
-        return options.run(options)
+        with _stoppable():
+            options = _parser().parse_args(_with_command(words))
+            _speak(options)
+            return options.run(options)
     except TlintError as error:
         print(f"tlint: error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader (head, less) has had enough: not even the flush at exit may complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
-    except KeyboardInterrupt:
-        return 130
+    except Stopped as stop:
+        return 128 + stop.number
     except Exception:  # a bug of ours; Python would exit with 1, which means "findings"
         traceback.print_exc()
         print("tlint: internal error; please report it with the lines above", file=sys.stderr)
         return 2
+
+
+class Stopped(BaseException):
+    """A signal asks us to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """A signal that would end us is an exception, so that whatever we started is ended too, which no other interrupts.
+
+    A signal that is ignored (nohup, a job in the background of a script) stays so.
+    """
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    before = {number: handler for number, handler in before.items() if handler not in (None, signal.SIG_IGN)}
+
+    def stop(number: int, frame: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _with_command(words: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ The dataclasses are the schema: their fields are the keys (with "-" for "_"), th
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ COMMAND_LINE_ONLY = frozenset({"verify", "only_targets", "output_file", "quiet",
 
 def parse_size(text: str) -> int:
     """Bytes, from "8GiB", "512 MB" or a plain number."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?\s*", text, re.IGNORECASE)
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*(?:([KMGT])(i?)B?|B)?\s*", text, re.IGNORECASE)
     if match is None:
         raise ValueError(f"must be a size like 8GiB or 512MB, not {text!r}")
     number, unit, binary = match.groups()
@@ -54,8 +55,9 @@ class VerifySettings:
 
     def __post_init__(self) -> None:
         for name in ("timeout", "memory", "jobs"):
-            if getattr(self, name) <= 0:
-                raise TlintError(f"{name} must be more than zero, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if not 0 < value < math.inf:  # nor is "not a number"
+                raise TlintError(f"{name} must be a number above zero, not {value}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Runs targets under the user's Python, each in a process group with limits of time and memory.
+"""Runs targets under the user's Python, each in processes of its own with limits of time and memory.
 
 A worker (`worker/main.py`) imports torch once and forks a process per target. It answers with JSON lines on a
 descriptor of its own; what targets print is drained, and its end kept for the details of a crash.
@@ -12,10 +12,10 @@ import json
 import os
 import re
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +25,8 @@ from typing import Any, Protocol
 
 from tlint.analyzer.model import Break, Observation, Span, Target, TlintError
 from tlint.compiler.targets import Request
+from tlint.compiler.worker import processes
+from tlint.compiler.worker.channel import ending
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +39,13 @@ TAIL = 1 << 16  # bytes of a target's output that are kept
 TROUBLE = re.compile(r"\w*(Error|Exception)\b|^Fatal|terminate called|[Aa]ssert|\b[Kk]illed\b")
 FATAL = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')  # as faulthandler writes it
 START = 120.0  # seconds that importing torch may take
+GRACE = 5.0  # seconds that a worker has to tell of a target which was ended
+# Of the environment: what would leave out assertions and positions, make torch's warnings errors, or compile nothing.
+DROPPED = {"PYTHONOPTIMIZE", "PYTHONNODEBUGRANGES", "PYTHONWARNINGS"} | {
+    "TORCH_COMPILE_DISABLE",
+    "TORCHDYNAMO_DISABLE",
+    "TRITON_INTERPRET",
+}
 
 
 class Limits(Protocol):
@@ -78,10 +87,7 @@ def run(
         "train": settings.train,
         "jobs": max(1, settings.jobs // max(1, count)),  # what no target needs builds kernels
     }
-    kernels = tempfile.TemporaryDirectory(prefix="tlint-kernels-")  # built once for all targets
-    workers = [Worker(python or sys.executable, cwd, kernels.name) for _ in range(count)]
-    for worker in workers:
-        idle.put(worker)
+    stopping = threading.Event()
 
     def one(request: Request) -> Observation:
         worker = idle.get()
@@ -94,13 +100,20 @@ def run(
             progress("verifying", len(done), len(requests))
         return seen
 
-    try:
-        with ThreadPoolExecutor(max(1, len(workers))) as pool:
-            return tuple(pool.map(one, requests))
-    finally:
+    with (
+        tempfile.TemporaryDirectory(prefix="tlint-", ignore_cleanup_errors=True) as scratch,
+        ThreadPoolExecutor(max(1, count)) as pool,
+    ):
+        workers = [Worker(python or sys.executable, cwd, scratch, stopping) for _ in range(count)]
         for worker in workers:
-            worker.close()
-        kernels.cleanup()
+            idle.put(worker)
+        try:
+            return tuple(pool.map(one, requests))
+        finally:
+            stopping.set()  # if we are interrupted, no thread waits for its target
+            pool.shutdown()
+            for worker in workers:
+                worker.close()
 
 
 def described(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -115,9 +128,10 @@ def described(names: Sequence[str]) -> list[dict[str, Any]]:
 class Worker:
     """The process that imported torch, started when first needed and again after it has died."""
 
-    def __init__(self, python: str, cwd: Path, kernels: str):
-        self.python, self.cwd, self.kernels = python, cwd, kernels
+    def __init__(self, python: str, cwd: Path, scratch: str, stopping: threading.Event):
+        self.python, self.cwd, self.scratch, self.stopping = python, cwd, scratch, stopping
         self.process: subprocess.Popen[bytes] | None = None
+        self.target = 0  # the process of the target that runs, or ran last
         self.versions: dict[str, str] = {}
         self.refusal = ""  # why no target can run under this interpreter
         self.tail = b""
@@ -129,8 +143,8 @@ class Worker:
             self.start()
             self.attend(request, settings, common, account)
         except WorkerError as error:
-            self.close()
             account.fail("error", str(error))
+            self.close()
         return account.observation(self.versions, time.monotonic() - begun)
 
     def start(self) -> None:
@@ -141,10 +155,12 @@ class Worker:
         read, write = os.pipe()
         command = [self.python, str(HERE / "worker" / "main.py"), str(write)]
         environment = {
-            "TRITON_CACHE_DIR": self.kernels,
-            **os.environ,
+            "TRITON_CACHE_DIR": os.path.join(self.scratch, "kernels"),  # built once for all targets
+            **{key: value for key, value in os.environ.items() if key not in DROPPED},
+            "TMPDIR": self.scratch,  # what is killed leaves nothing behind
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
+            "PYTHONUTF8": "1",  # torch reads its own files as the locale says
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # else importing Inductor starts processes of its own
             "CUDA_VISIBLE_DEVICES": "",  # targets run on the CPU, and a context on a device does not survive a fork
         }
@@ -161,7 +177,8 @@ class Worker:
             )
         except OSError as error:
             os.close(read)
-            raise WorkerError(f"cannot run {self.python}: {error.strerror}") from None
+            self.refusal = f"cannot run {self.python}: {error.strerror}"
+            raise WorkerError(self.refusal) from None
         finally:
             os.close(write)
         self.events = read
@@ -171,93 +188,116 @@ class Worker:
         assert self.process.stdout is not None and self.process.stdin is not None  # both are pipes
         self.stdin = self.process.stdin
         self.selector.register(self.process.stdout, selectors.EVENT_READ, "output")
+        try:
+            self.versions = self.ready()
+        except WorkerError as error:
+            self.refusal = f"cannot verify under {self.python}: {error} (--python names another interpreter)"
+            raise WorkerError(self.refusal) from None
+
+    def ready(self) -> dict[str, str]:
+        """The versions that a worker which has just been started works with."""
         deadline = time.monotonic() + START
-        while True:
+        while time.monotonic() < deadline:
             for event in self.listen():
                 if event["event"] == "fatal":
-                    self.refusal = event["detail"]
-                    raise WorkerError(self.refusal)
-                self.versions = {key: event[key] for key in ("torch", "triton", "python")}
-                return
-            if time.monotonic() > deadline:
-                raise WorkerError(f"{self.python} did not import torch within {START:g} s")
+                    raise WorkerError(event["detail"])
+                return {key: event[key] for key in ("torch", "triton", "python")}
+        raise WorkerError(f"torch was not imported within {START:g} s")
 
     def attend(self, request: Request, settings: Limits, common: Mapping[str, Any], account: Account) -> None:
         """Send the request and follow it to its end, or end it at a limit."""
-        self.tail = b""
+        assert self.process is not None
+        self.tail, self.target = b"", 0
         message = {**dataclasses.asdict(request), **common}
         with contextlib.suppress(BrokenPipeError):  # then `listen` meets the end of the events, and says so
             self.stdin.write(json.dumps(message).encode() + b"\n")
             self.stdin.flush()
-        group, looked, deadline = 0, 0.0, time.monotonic() + settings.timeout
-        try:
-            while True:
-                for event in self.listen():
-                    match event["event"]:
-                        case "started":
-                            group = event["pid"]
-                        case "ended":
-                            kill(group)  # processes that the target left behind
-                            if not account.over:
-                                account.fail("error", self.last_words(account.ending or event["ending"], request.roots))
-                            return
-                        case _:
-                            account.take(event)
-                if not group or account.over or time.monotonic() < looked + POLL:
-                    continue
-                looked = time.monotonic()
-                size = memory_of(group)
-                account.peak = max(account.peak, size)
-                if size > settings.memory:
-                    account.fail("error", f"used more than {amount(settings.memory)} of memory")
-                    kill(group)
-                elif looked > deadline:
-                    account.fail("timeout", f"not done within {settings.timeout:g} s")
-                    kill(group)
-        except WorkerError:
-            kill(group)  # a group of its own, which does not end with the worker
-            raise
+        looked, deadline = 0.0, time.monotonic() + settings.timeout
+        while True:
+            for event in self.listen():
+                match event["event"]:
+                    case "started":
+                        self.target = event["pid"]
+                    case "ended":
+                        account.fail("error", self.last_words(account.ending or event["ending"], request.roots))
+                        return
+                    case _:
+                        account.take(event)
+            now = time.monotonic()
+            if now > deadline + GRACE:
+                raise WorkerError("the worker does not answer")
+            if account.over or now < looked + POLL:
+                continue
+            looked = now
+            alive = processes.family(self.process.pid, self.target) - {self.process.pid}
+            size = processes.memory(alive)
+            account.peak = max(account.peak, size)
+            if size > settings.memory:
+                account.fail("error", f"used more than {amount(settings.memory)} of memory")
+            elif now > deadline:
+                account.fail("timeout", f"not done within {settings.timeout:g} s")
+            if account.over:
+                processes.end(self.process.pid, self.target, spare=self.process.pid)
 
     def listen(self) -> Iterator[dict[str, Any]]:
         """The events that came within a poll's time."""
-        for key, _ in self.selector.select(POLL):
-            chunk = os.read(key.fd, 1 << 16)
-            if key.data == "output":
-                self.tail = (self.tail + chunk)[-TAIL:]
-                if not chunk:
-                    self.selector.unregister(key.fileobj)
-                continue
+        assert self.process is not None
+        if not self.hear():
+            if self.process.poll() is None:
+                return
+            chunk = b""  # the target, which lives on, holds the descriptor too
+        else:
+            chunk = os.read(self.events, 1 << 16)
+        if not chunk:
+            raise WorkerError(f"the worker is gone: {self.last_words(self.ended())}")
+        *lines, self.pending = (self.pending + chunk).split(b"\n")
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                event = None
+            if not isinstance(event, dict) or "event" not in event:
+                # What follows cannot be told apart from the worker's own words: it has to be a new one.
+                raise WorkerError("the target wrote to a descriptor that it does not own, the worker's own")
+            yield event
+
+    def hear(self) -> bool:
+        """Take the output that comes within a poll's time; whether events have come."""
+        ready = {key.data: key.fd for key, _ in self.selector.select(POLL)}
+        if self.stopping.is_set():
+            raise WorkerError("interrupted")
+        if "output" in ready:
+            chunk = os.read(ready["output"], 1 << 16)
+            self.tail = (self.tail + chunk)[-TAIL:]
             if not chunk:
-                raise WorkerError("the worker was killed")
-            *lines, self.pending = (self.pending + chunk).split(b"\n")
-            for line in lines:
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    event = None
-                if not isinstance(event, dict) or "event" not in event:
-                    # What follows cannot be told apart from the worker's own words: it has to be a new one.
-                    raise WorkerError("the target wrote to a descriptor that it does not own, the worker's own")
-                yield event
+                self.selector.unregister(ready["output"])
+        return "events" in ready
 
     def last_words(self, ending: str | None, roots: tuple[str, ...] = ()) -> str:
         """How a process ended that gave no answer: with the line of the user's where it crashed, if Python could tell,
-        and the last line of its output that speaks of an error."""
-        for _ in self.listen():  # its output may still be on the way
-            pass
+        and the last line of its output that speaks of an error, or the last one."""
+        self.hear()  # it may still be on the way
         output = self.tail.decode(errors="replace")
-        lines = [line.strip() for line in output.splitlines()]
-        said = next((line for line in reversed(lines) if TROUBLE.search(line)), "")
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        said = next((line for line in reversed(lines) if TROUBLE.search(line)), "".join(lines[-1:]))
         how = ending or "the process ended without an answer"
         place = next((match for match in FATAL.finditer(output) if match[1].startswith(roots)), None) if roots else None
         if place is not None:
             how += f" at {place[1]}:{place[2]} in {place[3]}"
         return f"{how}; its last words: {said[:300]}" if said else how
 
+    def ended(self) -> str:
+        """How the worker ended, which it has, or is about to."""
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return ending(self.process.wait(1))
+        return "it closed the descriptor of its events"
+
     def close(self) -> None:
         if self.process is None:
             return
-        kill(self.process.pid)
+        processes.end(self.process.pid, self.target, spare=self.process.pid)
+        processes.end(self.process.pid)  # at last: until then, what its children leave comes to it
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
@@ -269,32 +309,6 @@ class Worker:
 
 class WorkerError(Exception):
     """The worker itself could not start or died."""
-
-
-def kill(group: int) -> None:
-    """End a target's processes. Group 0 is our own, with the shell that called us: a target that has not started."""
-    if group <= 0:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
-def memory_of(group: int) -> int:
-    """Bytes held by the processes of a group. Pages that forks share count once where the system can tell (Linux)."""
-    if sys.platform != "linux":
-        listing = subprocess.run(["ps", "-A", "-o", "pgid=,rss="], capture_output=True, text=True, check=True).stdout
-        rows = (line.split() for line in listing.splitlines())
-        return sum(int(size) << 10 for owner, size in rows if int(owner) == group)
-    total = 0
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            stat = Path(entry.path, "stat").read_text()
-            if int(stat.rpartition(")")[2].split()[2]) == group:
-                rollup = Path(entry.path, "smaps_rollup").read_text()
-                total += int(rollup.partition("\nPss:")[2].split()[0]) << 10
-    return total
 
 
 def amount(size: int) -> str:
@@ -331,6 +345,8 @@ class Account:
                 self.over = True
 
     def fail(self, status: str, detail: str, phase: str | None = None) -> None:
+        if self.over:
+            return
         self.status, self.detail, self.phase, self.over = status, detail, phase or self.phase, True
 
     def observation(self, versions: Mapping[str, str], seconds: float) -> Observation:

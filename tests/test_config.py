@@ -99,7 +99,7 @@ def test_tlint_toml_wins_over_pyproject(project: Project) -> None:
         ('per-file-ignores = {"a" = "TL1"}', r"tool\.tlint\.per-file-ignores must be a list of strings"),
         ("verify = true", r"tool\.tlint\.verify must be a table"),
         ("verify.timeout = 'long'", r"tool\.tlint\.verify\.timeout must be a number, not 'long'"),
-        ("verify.jobs = 0", r"jobs must be more than zero"),
+        ("verify.jobs = 0", r"jobs must be a number above zero"),
         ("verify.jobs = true", r"tool\.tlint\.verify\.jobs must be a whole number"),
         ("verify.memory = 'plenty'", r"tool\.tlint\.verify\.memory must be a size like 8GiB"),
         ("verify.mode = 'fast'", r"tool\.tlint\.verify\.mode must be one of 'default', 'reduce-overhead'"),

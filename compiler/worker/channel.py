@@ -102,15 +102,16 @@ def isolated(channel: Channel, stage: Callable[[], Any]) -> Any:
         file.seek(0)
         text = file.read()
     if status or not text:
-        raise Crashed(ending(status))
+        raise Crashed(ending(os.waitstatus_to_exitcode(status)))
     answer = json.loads(text)
     if "failed" in answer:
         raise Failed(*answer["failed"])
     return answer["result"]
 
 
-def ending(status: int) -> str:
+def ending(code: int) -> str:
     """How a process ended that said nothing, in words."""
-    if os.WIFSIGNALED(status):
-        return f"the process was killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    return f"the process ended itself with status {os.WEXITSTATUS(status)}"
+    if code < 0:
+        names = {each.value: each.name for each in signal.Signals}
+        return f"the process was killed by {names.get(-code, f'signal {-code}')}"
+    return f"the process ended itself with status {code}"

@@ -3,7 +3,8 @@
     python main.py DESCRIPTOR      requests as JSON lines on standard input, events as JSON lines on DESCRIPTOR
 
 Events: `ready` (versions) or `fatal`, then for each request `started` (the process group), `phase`, `part` (what was
-found so far), `trial`, one of `done`, `failed` and `crashed`, and at last `ended`. Standard library and torch only.
+found so far), `trial`, one of `done`, `failed` and `crashed`, and at last `ended`. Where standard input closes, the
+worker ends with all that it has started. Standard library and torch only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import pathlib
 import platform
 import re
+import select
 import sys
 import types
 from typing import Any
@@ -23,6 +25,7 @@ from typing import Any
 HERE = pathlib.Path(__file__).resolve().parent
 VERSIONS = HERE.parent / "versions"
 PACKAGE = "tlint_worker"  # not `inputs`, `load`, …: the user's modules may be called so
+POLL = 0.02  # seconds between two looks whether a target has ended
 
 
 def serve(descriptor: int) -> None:
@@ -33,13 +36,16 @@ def serve(descriptor: int) -> None:
         import torch
         import torch._dynamo
     except Exception as error:
-        say.send("fatal", detail=f"cannot import torch under {sys.executable}: {channel.describe(error, ())}")
+        why = channel.describe(error, (str(HERE),))
+        say.send("fatal", detail=f"cannot import torch under {sys.executable}: {why}")
         return
     try:
         stages, adapter = package("stages"), adapter_for(torch.__version__)
     except (ImportError, AttributeError) as error:
         say.send("fatal", detail=f"torch {torch.__version__} lacks what is needed to watch its compiler: {error}")
         return
+    processes = package("processes")
+    processes.adopt()
     stages.warm()
     torch.set_num_threads(1)  # OpenMP does not survive a fork once it has started threads
     say.send("ready", torch=torch.__version__, triton=triton_version(), python=platform.python_version())
@@ -48,8 +54,21 @@ def serve(descriptor: int) -> None:
         child = channel.fork(lambda: work(request, stages, adapter, channel, descriptor))
         group(child)
         say.send("started", pid=child)
-        _, status = os.waitpid(child, 0)
-        say.send("ended", ending=None if status == 0 else channel.ending(status))
+        status = wait(child)
+        processes.end(os.getpid(), child, spare=os.getpid())  # what the target left behind
+        if status is None:
+            return
+        say.send("ended", ending=None if status == 0 else channel.ending(os.waitstatus_to_exitcode(status)))
+
+
+def wait(child: int) -> int | None:
+    """The status of a child that has ended; None where the runner ended first, which closes our standard input."""
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)  # or of an orphan that came to us
+        if ended == child:
+            return status
+        if not ended and select.select([0], [], [], POLL)[0]:  # requests come one by one: this is the end
+            return None
 
 
 def work(
@@ -114,5 +133,6 @@ def triton_version() -> str:
 
 
 if __name__ == "__main__":
-    sys.path.remove(str(HERE))
+    # Our own folder, which comes first unless PYTHONSAFEPATH says otherwise.
+    sys.path[:] = [entry for entry in sys.path if pathlib.Path(entry).resolve() != HERE]
     serve(int(sys.argv[1]))
