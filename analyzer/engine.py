@@ -18,6 +18,7 @@ from tlint import rules
 from tlint.analyzer import facts
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import FunctionDef, ModuleDef, Project, paused_gc
+from tlint.analyzer.interp.calls import resume
 from tlint.analyzer.interp.machine import Frame, Machine
 from tlint.analyzer.interp.values import UNKNOWN, Value, join, members
 from tlint.analyzer.model import (
@@ -303,6 +304,7 @@ class _Run:
                 self._add_path(draft, self._steps(frame))
             for result in self.machine.running[-1:]:
                 result.findings.add(key)
+            resume(frame)
         return draft
 
     def confirm(self, test: Callable[[Any], bool]) -> bool:

@@ -57,7 +57,8 @@ class Event:
 
     call       callee, receiver (of a method; else None), method, args, keywords, fact
     branch     value whose truth decides; construct: if, while, ifexp, and, or, not, assert, comprehension, match, bool,
-               in, filter, caught (an assert whose failure is handled), sort (value is put in order with its like)
+               in, filter, asserted (a jump before the check that an assert makes), caught (an assert whose failure is
+               handled), sort (value is put in order with its like)
     subscript  value[index]; store: it is assigned to; slice bounds are in `args`
     attribute  value.method read; store: it is assigned `stored`
     iterate    value that a loop, comprehension or unpacking walks over

@@ -609,7 +609,7 @@ def decorate(m: Machine, f: Frame, decorator: ast.expr, value: Value) -> Value:
 def construct(m: Machine, f: Frame, callee: Class, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     cls = callee.definition
     order = objects.mro(m, cls)
-    if any(e in ("torch.autograd.Function", "torch.autograd.function.Function") for e in order):
+    if any(e in objects.AUTOGRAD for e in order):
         return UNKNOWN
     if any(k == "**" for k, _ in keywords) or any(isinstance(a, Sequence) and a.type == "spread" for a in args):
         return Instance(callee, None)
@@ -797,6 +797,7 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         forget(m, f, result)
         if not silent and result.findings:
             m.listener.again(result.findings, f, node, definition)
+            resume(f)
         return result.value
     who = (definition, callee.receiver, callee.closure)
     deep = m.active.count(who)
@@ -849,7 +850,24 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     if m.running:
         m.running[-1].findings |= result.findings
     forget(m, f, result)
+    if result.findings:
+        resume(f)
     return value
+
+
+def resume(f: Frame) -> None:
+    """After a break Dynamo goes on with a frame of its own: what was computed before it is an input there."""
+    f.env = {name: passed_in(v) for name, v in f.env.items()}
+
+
+def passed_in(v: Value) -> Value:
+    """A value that enters a frame, as far as it decides something: a number in a tensor becomes a symbol."""
+    match v:
+        case Tensor(kind="int" | None, origin="op"):
+            return replace(v, origin="input")
+        case Sequence(items=tuple() as items) if any(isinstance(i, Tensor) for i in items):
+            return replace(v, items=tuple(passed_in(i) for i in items))
+    return v
 
 
 def forget(m: Machine, f: Frame, result: Result) -> None:

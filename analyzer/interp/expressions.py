@@ -86,7 +86,7 @@ def sequence(kind: str) -> Evaluate:
             m.emit("format", f, node, value=items[0], construct="set")
         if not known or len(items) > 32:
             return Sequence(kind, None, join(*items) if items else UNKNOWN)
-        return Sequence(kind, tuple(items))
+        return library.holding(kind, tuple(items))
 
     return build
 

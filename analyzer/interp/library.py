@@ -547,7 +547,7 @@ def do_sequence(kind: str) -> Handler:
         results: list[Value] = []
         for v in members(args[0]):
             if isinstance(v, Sequence) and v.items is not None:
-                results.append(Sequence(kind, v.items))
+                results.append(holding(kind, v.items))
             elif isinstance(v, Mapping) and v.items is not None and not v.open:
                 results.append(Sequence(kind, tuple(k for k, _ in v.items)))
             else:
@@ -555,6 +555,14 @@ def do_sequence(kind: str) -> Handler:
         return join(*results)
 
     return build
+
+
+def holding(kind: str, items: tuple[Value, ...]) -> Sequence:
+    """A container of these. A set keeps each constant once; how many it keeps of other values is not known."""
+    if kind != "set":
+        return Sequence(kind, items)
+    once = tuple(dict.fromkeys(items))
+    return Sequence(kind, once) if all(i.is_const for i in once) else Sequence(kind, None, join(*once))
 
 
 def do_dict(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:

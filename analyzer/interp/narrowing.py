@@ -31,21 +31,24 @@ from tlint.analyzer.interp.values import (
 )
 from tlint.analyzer.model import Confidence
 
+# The whole of what an `assert` tests (of `a and b`, its last operand), and what is a jump of its own before it.
+ASSERTED = ("assert", "asserted")
+
 
 def test(m: Machine, f: Frame, node: ast.expr, construct: str) -> bool | None:
     """Whether the expression that a statement tests is true, or None. `and`, `or` and `not` are jumps, not values."""
     match node:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = test(m, f, operand, "not" if construct != "assert" else construct)
+            inner = test(m, f, operand, "asserted" if construct in ASSERTED else "not")
             return None if inner is None else not inner
         case ast.BoolOp(op=op, values=operands):
             wanted = isinstance(op, ast.And)
-            word = "and" if wanted else "or"
+            word = "asserted" if construct in ASSERTED else "and" if wanted else "or"
             answer: bool | None = wanted
             env, held = f.env, len(f.conditions)
             f.env = dict(env)
             for i, operand in enumerate(operands):
-                one = test(m, f, operand, construct if i == len(operands) - 1 or construct == "assert" else word)
+                one = test(m, f, operand, construct if i == len(operands) - 1 else word)
                 if one is not None and one is not wanted:
                     answer = one
                     break

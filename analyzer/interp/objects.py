@@ -40,11 +40,11 @@ NUMBERED = "$numbered"
 # A folder of the project without `__init__.py` does not hide these.
 INSTALLED = ("torch", "numpy", "triton")
 MODULE_NAMES = ("torch.nn.Module", "torch.nn.modules.module.Module")
+AUTOGRAD = ("torch.autograd.Function", "torch.autograd.function.Function")
 NOT_MODULES = (
+    *AUTOGRAD,
     "builtins.object",
     "abc.ABC",
-    "torch.autograd.Function",
-    "torch.autograd.function.Function",
     "typing.Generic",
     "typing.Protocol",
     "enum.Enum",
@@ -438,7 +438,9 @@ def class_attribute(m: Machine, f: Frame, cls: ClassDef, name: str, receiver: Va
     """An attribute found on the class: a method (bound to `receiver`), an assigned name or an inner class."""
     for entry in mro(m, cls):
         if isinstance(entry, str):
-            if receiver is None and (entry not in NOT_MODULES or name == "apply"):
+            if name == "apply" and entry in AUTOGRAD:
+                return applied(m, cls)
+            if receiver is None and entry not in NOT_MODULES:
                 return External(f"{entry}.{name}")
             continue
         if name in entry.methods:
@@ -459,6 +461,16 @@ def class_attribute(m: Machine, f: Frame, cls: ClassDef, name: str, receiver: Va
         if name in entry.classes:
             return Class(entry.classes[name])
     return UNKNOWN
+
+
+def applied(m: Machine, cls: ClassDef) -> Value:
+    """`apply` of a `torch.autograd.Function`: Dynamo traces its `forward`, which may leave `ctx` to `setup_context`."""
+    forward = find_method(m, cls, "forward")
+    if forward is None:
+        return UNKNOWN
+    apart = find_method(m, cls, "setup_context") is not None
+    context = () if apart else (ExternalInstance("torch.autograd.function.FunctionCtx"),)
+    return Partial(decorated(m, m.module_frame(forward.module), forward), context)
 
 
 def instance_attribute(m: Machine, f: Frame, v: Instance, name: str, node: ast.AST) -> Value:

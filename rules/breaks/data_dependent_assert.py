@@ -15,13 +15,15 @@ from tlint.rules.reading import breaking, callee, spelled, tensors
 class DataDependentAssert(Rule):
     """A check of a tensor's value that cannot be put into the graph.
 
-    An `assert` on a tensor with a message that is built at run time; `torch._assert` and `torch._check_tensor_all` on
-    tensors; a `torch._check` whose message is built from tensors or their shapes.
+    An `assert` on a tensor with a message that is built at run time, or with `and`, `or` or `not` in its condition;
+    `torch._assert` and `torch._check_tensor_all` on tensors; a `torch._check` whose message is built from tensors or
+    their shapes.
 
     ## Why it breaks
 
     Dynamo turns `assert t` and `assert t, "text"` into a check inside the graph. A message that has to be computed
-    (an f-string, `%`, a variable) cannot go there, so the assertion becomes a branch on data. Checks that read the
+    (an f-string, `%`, a variable) cannot go there, and `and`, `or` and `not` jump before the check is reached: the
+    assertion becomes a branch on data. Checks that read the
     value in Python, and messages in a closure over tensors, break for the same reason.
 
     ## Bad
@@ -65,7 +67,9 @@ class DataDependentAssert(Rule):
     gb_types = ("Data-dependent branching", "Data-dependent assertion failed (cannot compile partial graph)", VALUE)
 
     def branch(self, event: Event) -> Iterator[Finding]:
-        if event.construct == "assert" and event.value.is_tensor and not event.confirm(has_constant_message):
+        if event.construct == "asserted" and event.value.is_tensor:
+            yield event.finding(f"the value of the tensor `{spelled(event.node)}` decides a jump inside an assertion")
+        elif event.construct == "assert" and event.value.is_tensor and not event.confirm(has_constant_message):
             yield event.finding(
                 f"assertion on the value of the tensor `{spelled(event.node)}` has a message that is built at run time"
             )
@@ -81,11 +85,8 @@ class DataDependentAssert(Rule):
 
 
 def has_constant_message(statement: Any) -> bool:
-    """Whether Dynamo can keep the assertion in the graph: `not` compiles to a branch of its own."""
+    """Whether Dynamo can keep the assertion in the graph."""
     match statement:
-        case (
-            cst.SimpleStatementLine(body=[cst.Assert(test=test, msg=message), *_]) | cst.Assert(test=test, msg=message)
-        ):
-            negated = isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
-            return not negated and (message is None or isinstance(message, (cst.SimpleString, cst.ConcatenatedString)))
+        case cst.SimpleStatementLine(body=[cst.Assert(msg=message), *_]) | cst.Assert(msg=message):
+            return message is None or isinstance(message, (cst.SimpleString, cst.ConcatenatedString))
     return False

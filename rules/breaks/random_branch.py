@@ -59,5 +59,5 @@ class RandomBranch(Rule):
 
     def branch(self, event: Event) -> Iterator[Finding]:
         drawn = isinstance(event.value, (Tensor, Scalar)) and event.value.origin == "random"
-        if drawn and event.construct not in ("bool", "assert", "in", "sort", "caught"):
+        if drawn and event.construct not in ("bool", "assert", "asserted", "in", "sort", "caught"):
             yield event.finding(f"the random draw in `{spelled(event.node)}` decides what runs")

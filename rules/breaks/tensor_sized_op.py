@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from tlint.analyzer.interp.values import Const, Tensor, Value
-from tlint.rules.base import Event, Finding, Rule
+from tlint.rules.base import Event, Fact, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
-from tlint.rules.reading import breaking, callee, sure, tensors
+from tlint.rules.reading import OUTSIDE, breaking, callee, sure, tensors
 
 ONE_HOT = "torch.nn.functional.one_hot"
 # Functions that make a tensor out of sizes alone. All others take the tensor that they work on first.
@@ -80,7 +80,7 @@ class TensorSizedOp(Rule):
                     "`one_hot()` without `num_classes` looks for the largest index in the data",
                     gb_types=(event.fact.gb_type,),
                 )
-        elif (fact := breaking(event, "tensor-sized")) and any(unknown(t) for t in tensors(*sizes(event))):
+        elif (fact := breaking(event, "tensor-sized")) and any(unknown(t, fact) for t in tensors(*sizes(event))):
             if name == "builtins.range":
                 what = "the length of `range()` is a tensor"
             elif name.endswith(".repeat_interleave"):
@@ -92,12 +92,14 @@ class TensorSizedOp(Rule):
             )
 
 
-def unknown(size: Tensor) -> bool:
-    """A tensor made of Python numbers alone keeps its value while Dynamo traces: `torch.div(x.size(1), 2)`.
+def unknown(size: Tensor, fact: Fact) -> bool:
+    """Whether Dynamo has no number for this size.
 
-    Numpy's numbers are taken for what they are.
+    A tensor made of Python numbers alone keeps its value while Dynamo traces: `torch.div(x.size(1), 2)`. Numpy's
+    numbers are taken for what they are. An input of the region becomes a symbol where torch itself reads it (2.13 and
+    2.14: `torch.arange(n)` for a tensor `n` that was passed in); `range` and slices call `.item()` before that.
     """
-    return size.origin != "numbers" and not size.numpy
+    return size.origin not in ("numbers", *(OUTSIDE if fact.gb_type == VALUE else ())) and not size.numpy
 
 
 def sizes(event: Event) -> list[Value]:
