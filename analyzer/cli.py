@@ -101,6 +101,8 @@ def check(options: argparse.Namespace) -> int:
     cwd = Path.cwd()
     asked = _asked(options, cwd)
     settings = _settings(options, asked, cwd)
+    if settings.reason and not settings.add_ignores:
+        raise TlintError("--reason goes with --add-ignores")
     with _output(settings.output_file) as stream:
         with _progress(settings.quiet) as progress:
             result = pipeline.run(asked.paths, settings, cwd, progress, asked.buffer, asked.errors)
@@ -267,8 +269,8 @@ def _standard_input(options: argparse.Namespace, cwd: Path) -> source.Source:
         raise TlintError("`-` stands for standard input and goes with no other PATH")
     if _verifies(options):
         raise TlintError("standard input cannot be verified: save it to a file")
-    if options.command in ("baseline", "roots"):
-        raise TlintError(f"`tlint {options.command} -`: name a file instead of standard input")
+    if options.command in ("baseline", "roots") or hasattr(options, "add_ignores"):
+        raise TlintError("`-`: name a file instead of standard input")
     return source.decode(cwd / options.stdin_filename, sys.stdin.buffer.read())
 
 
@@ -431,6 +433,8 @@ def _report_options(command: argparse.ArgumentParser) -> None:
     group.add_argument("--no-baseline", dest="baseline", action="store_const", const="", help="as if there were none")
     group.add_argument("--output-format", choices=get_args(config.OutputFormat))
     group.add_argument("--output-file", metavar="FILE")
+    group.add_argument("--add-ignores", action="store_true", help="write a comment for each finding into its file")
+    group.add_argument("--reason", metavar="TEXT", help="what these comments say")
     group.add_argument("--fail-on", choices=get_args(config.FailOn), help="severity that makes exit code 1")
     group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
     group.add_argument(

@@ -29,7 +29,9 @@ FailOn = Literal["info", "warning", "error"]
 MinConfidence = Literal["possible", "likely", "certain"]
 Mode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
 
-COMMAND_LINE_ONLY = frozenset({"verify", "only_targets", "output_file", "quiet", "flags", "verify_settings"})
+COMMAND_LINE_ONLY = frozenset(
+    {"verify", "only_targets", "output_file", "add_ignores", "reason", "quiet", "flags", "verify_settings"}
+)
 
 
 def parse_size(text: str) -> int:
@@ -84,6 +86,8 @@ class Settings:
     baseline: str | None = None
     python: str | None = None
     statistics: bool = False
+    add_ignores: bool = False
+    reason: str = ""
     quiet: bool = False
     verify: bool = False
     only_targets: bool = False

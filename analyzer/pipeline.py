@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tlint import rules
-from tlint.analyzer import baseline, engine, explain, project, selection, suppress
+from tlint.analyzer import baseline, engine, explain, ignores, project, selection, suppress
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import (
     Analysis,
@@ -26,6 +26,7 @@ from tlint.analyzer.model import (
     TlintError,
 )
 from tlint.analyzer.project import Workspace
+from tlint.analyzer.report import summary
 from tlint.analyzer.source import Source
 from tlint.compiler import judge, runner, targets
 from tlint.rules.base import Rule
@@ -92,7 +93,7 @@ def run(
         project.log.warning("%d in the baseline occur no longer: `tlint baseline` drops them", len(stale))
     least = Confidence[settings.min_confidence]
     shown = tuple(finding for finding in findings if finding.confidence >= least)
-    return Report(
+    report = Report(
         project=str(workspace.root),
         target_torch=workspace.target_torch,
         target_torch_source=workspace.target_torch_source,
@@ -103,11 +104,13 @@ def run(
         roots=analysis.roots,
         files=analysis.files,
         functions=analysis.functions,
-        exit_code=_exit_code(shown, errors, Severity[settings.fail_on]),
         hidden=sum(finding.state == "active" and finding.confidence < least for finding in findings),
         errors=tuple(errors),
         stale=stale,
     )
+    if settings.add_ignores:
+        report = _with_ignores(report, workspace, " ".join(settings.reason.split()))
+    return replace(report, exit_code=_exit_code(report.findings, report.errors, Severity[settings.fail_on]))
 
 
 def roots(
@@ -129,6 +132,19 @@ def _asked_about(finding: Finding, workspace: Workspace, analysis: Analysis) -> 
     if analysis.targeted and finding.code not in selection.ALWAYS:
         return False
     return workspace.cwd / finding.path in workspace.reported or finding.code in selection.ALWAYS
+
+
+def _with_ignores(report: Report, workspace: Workspace, reason: str) -> Report:
+    """Silence what would be shown, with comments in the files."""
+    shown, _ = summary.fold(report)
+    wanted = [f for f in shown if workspace.cwd / f.path in workspace.reported and f.code not in selection.ALWAYS]
+    silenced, errors = ignores.write(wanted, workspace.cwd, reason)
+    findings = [
+        replace(f, state="suppressed", reason=reason or None) if (f.path, f.span, f.code) in silenced else f
+        for f in report.findings
+    ]
+    project.log.warning("%d findings are ignored from now on, by comments", len(silenced))
+    return replace(report, findings=tuple(findings), errors=(*report.errors, *errors))
 
 
 def _looked_at(entry: baseline.Entry, workspace: Workspace, ran: Collection[str]) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import secrets
 import shutil
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlint.analyzer.model import TlintError
+from tlint.analyzer.model import Edit, TlintError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,28 @@ def decode(path: Path, data: bytes) -> Source:
         raise SourceError(path, line, column, message) from error
     newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
     return Source(path, text.replace("\r\n", "\n").replace("\r", "\n"), encoding, newline)
+
+
+def edit(path: Path, edits: Iterable[Edit]) -> None:
+    """Make disjoint edits in a file. Its encoding and newlines stay."""
+    data = path.read_bytes()
+    read = decode(path, data)
+    text = edited(data.decode(read.encoding), edits, read.newline)
+    try:
+        data = text.encode(read.encoding)
+    except UnicodeEncodeError as error:
+        raise TlintError(f"{path}: {text[error.start : error.end]!r} cannot be written in {read.encoding}") from error
+    write(path, data)
+
+
+def edited(text: str, edits: Iterable[Edit], newline: str = "\n") -> str:
+    """Text, whatever its newlines are, with edits made at lines and columns."""
+    starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+    for one in sorted(edits, key=lambda one: one.span, reverse=True):
+        first = starts[one.span.line - 1] + one.span.column - 1
+        last = starts[one.span.end_line - 1] + one.span.end_column - 1
+        text = text[:first] + one.text.replace("\n", newline) + text[last:]
+    return text
 
 
 def write(path: Path, data: bytes) -> None:

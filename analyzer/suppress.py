@@ -33,7 +33,7 @@ KINDS = ("ignore", "file-ignore")
 
 # "(#12)" belongs to a reason; " #" begins another comment.
 DIRECTIVE = re.compile(
-    r"#\s*tlint:\s*(?P<kind>[\w-]+)(?:\s*\[(?P<rules>[^\]#]*)(?P<closed>\])?)?(?P<reason>.*?)(?=\s#\D|$)",
+    r"#\s*tlint:\s*(?P<kind>[\w-]+)(?:\s*\[(?P<rules>[^\]#]*?(?=\s*(?:[\]#]|$)))(?P<closed>\s*\])?)?(?P<reason>.*?)(?=\s#\D|$)",
 )
 
 
@@ -108,56 +108,64 @@ def apply(
             return replace(finding, state="suppressed", reason=f"per-file-ignores: {pattern}")
         return finding
 
-    used = {(finding.path, s) for finding in findings for s in matching(finding)}
-    unused = {path: [s for s in found if (path, s) not in used] for path, found in silencers.items()}
-    problems: list[Finding] = []
-    for path, (_, mistakes) in parsed.items():
+    seen: Counter[tuple[str, str, str]] = Counter()
+
+    def complaint(rule: tuple[str, str], path: str, span: Span, text: str, message: str) -> Finding:
+        """`text` is what is at fault: it makes the id, with its number among those about the same."""
+        (code, name), ordinal = rule, seen[rule[0], path, text]
+        seen[code, path, text] += 1
         place = in_project(path, root, cwd)
-        seen: Counter[tuple[str, str]] = Counter()
-        for (code, name), span, text, message in complaints(
-            mistakes, unused[path], silencers[path], rules_known, enabled
-        ):
-            ordinal = seen[code, text]
-            seen[code, text] += 1
-            digest = hashlib.sha256("\0".join((name, place, "", text, str(ordinal))).encode(errors="surrogatepass"))
-            problems.append(
-                Finding(
-                    id=digest.hexdigest()[:16],
-                    code=code,
-                    name=name,
-                    message=message,
-                    path=path,
-                    span=span,
-                    severity=Severity.warning,
-                    confidence=Confidence.certain,
-                )
-            )
-    return tuple(settled(finding) for finding in (*findings, *problems))
+        digest = hashlib.sha256("\0".join((name, place, "", text, str(ordinal))).encode(errors="surrogatepass"))
+        return Finding(
+            id=digest.hexdigest()[:16],
+            code=code,
+            name=name,
+            message=message,
+            path=path,
+            span=span,
+            severity=Severity.warning,
+            confidence=Confidence.certain,
+        )
+
+    unknown = [
+        complaint(UNKNOWN, path, *what)
+        for path, (suppressions, mistakes) in parsed.items()
+        if enabled(UNKNOWN[0])
+        for what in unreadable(suppressions, mistakes, rules_known)
+    ]
+    used = {(finding.path, s) for finding in (*findings, *unknown) for s in matching(finding)}
+    unused = [
+        complaint(UNUSED, path, *what)
+        for path, (suppressions, _) in parsed.items()
+        if enabled(UNUSED[0])
+        for what in useless([s for s in suppressions if (path, s) not in used], rules_known, enabled)
+    ]
+    return tuple(settled(finding) for finding in (*findings, *unknown, *unused))
 
 
-def complaints(
-    mistakes: Iterable[Mistake],
-    unused: Iterable[Suppression],
-    suppressions: Iterable[Suppression],
-    rules_known: Mapping[str, str],
-    enabled: Callable[[str], bool],
-) -> Iterator[tuple[tuple[str, str], Span, str, str]]:
-    """What is wrong with the comments of a file: rule, span, the text at fault, message."""
-    if enabled(UNKNOWN[0]):
-        for mistake in mistakes:
-            yield UNKNOWN, mistake.span, mistake.text, mistake.message
-        for s in suppressions:
-            if s.rule is not None and s.rule not in rules_known:
-                yield UNKNOWN, s.span, s.rule, f"no rule is called `{s.rule}`{suggestion(s.rule, rules_known)}"
-    if enabled(UNUSED[0]):
-        for s in unused:
-            where = "in this file" if s.lines is None else "here"
-            if s.rule is None:
-                # Any rule that was off might have been the one.
-                if all(enabled(code) for code in set(rules_known.values())):
-                    yield UNUSED, s.span, "", f"nothing to ignore {where}"
-            elif (code := rules_known.get(s.rule)) and code != UNUSED[0] and enabled(code):
-                yield UNUSED, s.span, s.rule, f"`{s.rule}` finds nothing to ignore {where}"
+def unreadable(
+    suppressions: Iterable[Suppression], mistakes: Iterable[Mistake], rules_known: Mapping[str, str]
+) -> Iterator[tuple[Span, str, str]]:
+    """Comments of a file that say nothing: where, the text at fault, and a message."""
+    for mistake in mistakes:
+        yield mistake.span, mistake.text, mistake.message
+    for s in suppressions:
+        if s.rule is not None and s.rule not in rules_known:
+            yield s.span, s.rule, f"no rule is called `{s.rule}`{suggestion(s.rule, rules_known)}"
+
+
+def useless(
+    unused: Iterable[Suppression], rules_known: Mapping[str, str], enabled: Callable[[str], bool]
+) -> Iterator[tuple[Span, str, str]]:
+    """Comments of a file that silence nothing, in the same way."""
+    for s in unused:
+        where = "in this file" if s.lines is None else "here"
+        if s.rule is None:
+            # Any rule that was off might have been the one.
+            if all(enabled(code) for code in set(rules_known.values())):
+                yield s.span, "", f"nothing to ignore {where}"
+        elif (code := rules_known.get(s.rule)) and code != UNUSED[0] and enabled(code):
+            yield s.span, s.rule, f"`{s.rule}` finds nothing to ignore {where}"
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
@@ -211,34 +219,65 @@ def within(token: tokenize.TokenInfo, start: int, end: int) -> Span:
 
 def comments(text: str) -> Iterator[tuple[tokenize.TokenInfo, range]]:
     """Each comment with the lines it speaks for: those of the statement or header it stands in, or directly above."""
+    for statement in statements(text):
+        for comment in statement.comments:
+            line = comment.start[0]
+            first = statement.lines.start if statement.lines else line
+            yield comment, range(min(line, first), max(line + 1, statement.lines.stop))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The lines of a statement, or of a compound one's header, with the comments in it and directly above.
+
+    Comments above nothing have no lines. `ends` are (line, column) where a comment can be added: the ends of lines,
+    without white space, that are not inside a string and that no backslash continues.
+    """
+
+    lines: range
+    comments: tuple[tokenize.TokenInfo, ...]
+    ends: tuple[tuple[int, int], ...]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    text += "\n"  # without a last newline, the tokenizer does not end some statements
+    lines = io.StringIO(text, newline=None).readlines()
     waiting: list[tokenize.TokenInfo] = []
+    ends: list[tuple[int, int]] = []
     start = 0  # The first line of the open statement; 0 between statements.
     first = ""  # The first token of the open logical line.
+    strings = 0  # How many f-strings are open, from Python 3.12 on.
 
-    def flushed(start: int, end: int) -> Iterator[tuple[tokenize.TokenInfo, range]]:
-        for comment in waiting:
-            line = comment.start[0]
-            yield comment, range(min(line, start or line), max(line, end) + 1)
+    def flushed(own: range) -> Statement:
+        statement = Statement(own, tuple(waiting), tuple(ends))
         waiting.clear()
+        ends.clear()
+        return statement
 
     try:
         for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
+            kind = tokenize.tok_name[token.type]
+            strings += kind.endswith("STRING_START") - kind.endswith("STRING_END")
+            if kind in ("NL", "NEWLINE") and not strings:
+                code = lines[token.start[0] - 1][: token.start[1]].rstrip()
+                if code or (start and kind == "NEWLINE"):  # a statement can end on a blank line, after a backslash
+                    ends.append((token.start[0], len(code) + 1))
             match token.type:
                 case tokenize.COMMENT:
                     waiting.append(token)
                 case tokenize.NEWLINE if first == "@":  # A decorator is part of the header below it.
                     first = ""
                 case tokenize.NEWLINE:
-                    yield from flushed(start, token.start[0])
+                    yield flushed(range(start, token.start[0] + 1) if start else range(0))
                     start, first = 0, ""
                 case tokenize.NL if (
                     not start and not token.line.strip()
                 ):  # A blank line parts a comment from what follows.
-                    yield from flushed(0, 0)
+                    yield flushed(range(0))
                 case tokenize.NL | tokenize.INDENT | tokenize.DEDENT | tokenize.ENDMARKER:
                     pass
                 case _:
                     start, first = start or token.start[0], first or token.string
     except (tokenize.TokenError, SyntaxError):
         pass  # The file does not parse (TL902). The comments up to there still count.
-    yield from flushed(start, 0)
+    yield flushed(range(start, start + 1) if start else range(0))
