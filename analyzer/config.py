@@ -23,7 +23,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-OutputFormat = Literal["text", "concise", "json"]
+OutputFormat = Literal["text", "concise", "json", "github"]
 Roots = Literal["auto", "modules", "explicit"]
 FailOn = Literal["info", "warning", "error"]
 MinConfidence = Literal["possible", "likely", "certain"]

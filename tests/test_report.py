@@ -33,7 +33,7 @@ from tlint.analyzer.model import (
     Target,
     Verdict,
 )
-from tlint.analyzer.report import Sources, concise, frame, json_, statistics, summary, text, write
+from tlint.analyzer.report import Sources, concise, frame, github, json_, statistics, summary, text, write
 
 REMEDIES = {"TL101": "keep the value in a tensor"}
 
@@ -169,6 +169,33 @@ def test_concise() -> None:
 def test_concise_is_one_line_a_finding_and_has_no_verdict_where_none_was_asked_for() -> None:
     report = empty(findings=(finding(message="first\nsecond\x1b[31m"),))
     assert concise.render(report) == "model.py:10:30: warning TL101[tensor-to-python] first second\ufffd[31m\n"
+
+
+def test_github() -> None:
+    report = sample()
+    refuted, item, _ = sorted((f for f in report.findings if f.id[0] in "021"), key=lambda f: f.span)
+    here = Path("model.py").absolute()
+    assert github.command(report, refuted) == (
+        f"::notice title=TL102 data-dependent-branch,file={here},line=7,endLine=8,col=7::"
+        "model.py:7:7: warning TL102[data-dependent-branch] `if` on a tensor's value [refuted]"
+    )
+    assert github.command(report, item) == (
+        f"::error title=TL101 tensor-to-python,file={here},line=10,endLine=10,col=30,endColumn=45::"
+        "model.py:10:30: error TL101[tensor-to-python] `.item()` reads a tensor's value into Python [confirmed]"
+    )
+    lines = written(report, output_format="github").splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["::notice", "::error", "::warning"]
+    assert github.render(empty()) == ""
+
+
+def test_github_cannot_be_left_by_a_message_or_a_path() -> None:
+    evil = finding(message="100%25\n::add-mask::x\r::", path="a,b:c%\n.py", severity=Severity.info)
+    (line,) = written(empty(findings=(evil,)), output_format="github").splitlines()
+    properties, _, message = line.removeprefix("::notice ").partition("::")
+    assert properties.split(",")[1].endswith("/a%2Cb%3Ac%25%0A.py")
+    assert len(properties.split(",")) == 6
+    assert message.startswith("a,b:c%25\ufffd.py:10:30: info ")
+    assert message.endswith("] 100%2525 ::add-mask::x ::")
 
 
 def test_statistics() -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from tlint.analyzer import source
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import Report
-from tlint.analyzer.report import concise, json_, statistics, text
+from tlint.analyzer.report import concise, github, json_, statistics, text
 from tlint.rules import load
 
 
@@ -33,6 +33,8 @@ def write(report: Report, settings: Settings, stream: TextIO, *, sources: Mappin
             stream.write(statistics.render(report))
         case "concise":
             stream.write(concise.render(report))
+        case "github":
+            stream.write(github.render(report))
         case "text":
             remedies = {code: rule.remedy for code, rule in load().items() if rule.remedy}
             text.render(
