@@ -107,7 +107,7 @@ def check(options: argparse.Namespace) -> int:
         with _progress(settings.quiet) as progress:
             result = pipeline.run(asked.paths, settings, cwd, progress, asked.buffer, asked.errors)
         buffer = asked.buffer
-        sources = {project.display(buffer.path, cwd): buffer.text} if buffer else {}
+        sources = report.texts(project.display(buffer.path, cwd), buffer) if buffer else {}
         report.write(result, settings, stream, sources=sources)
     # The text tells of targets that failed.
     told = pipeline.failures(result.targets) if stream is sys.stdout and settings.output_format == "text" else ()
@@ -154,17 +154,19 @@ def baseline_(options: argparse.Namespace) -> int:
 def roots(options: argparse.Namespace) -> int:
     """List the compile roots of a project."""
     from tlint.analyzer import pipeline
+    from tlint.analyzer.report import summary
 
     cwd = Path.cwd()
     asked = _asked(options, cwd)
     settings = _settings(options, asked, cwd)
     with _progress(settings.quiet) as progress:
-        found, missing = pipeline.roots(asked.paths, settings, cwd, progress)
+        found, missing = pipeline.roots(asked.paths, settings, cwd, progress, asked.buffer)
     errors = (*asked.errors, *missing)
     for root in found:
         how = f"{root.kind.name}, {root.how}" + (", fullgraph" if root.fullgraph else "")
         unresolved = "" if root.resolved else ", unresolved"
-        print(f"{root.path}:{root.line}:{root.column}: {root.name} ({how}{unresolved})")
+        place = summary.where(root.path, root.cell)
+        print(f"{place}:{root.line}:{root.column}: {root.name} ({how}{unresolved})")
     for error in errors:
         print(f"tlint: error: {error}", file=sys.stderr)
     return 2 if errors else 0
@@ -269,7 +271,7 @@ def _standard_input(options: argparse.Namespace, cwd: Path) -> source.Source:
         raise TlintError("`-` stands for standard input and goes with no other PATH")
     if _verifies(options):
         raise TlintError("standard input cannot be verified: save it to a file")
-    if options.command in ("baseline", "roots") or hasattr(options, "add_ignores"):
+    if options.command == "baseline" or hasattr(options, "add_ignores"):
         raise TlintError("`-`: name a file instead of standard input")
     return source.decode(cwd / options.stdin_filename, sys.stdin.buffer.read())
 
@@ -367,6 +369,13 @@ def _parser() -> argparse.ArgumentParser:
         command.usage = f"tlint {name} [OPTIONS] [{words} ...]"
         command.add_argument("words", nargs="*", metavar=words, default=[])
         _analysis_options(command)
+        if name != "baseline":
+            command.add_argument(
+                "--stdin-filename",
+                metavar="FILE",
+                default="stdin.py",
+                help="what the PATH `-` (standard input) is called",
+            )
         if name != "roots":
             _selection_options(command)
         if name == "baseline":
@@ -437,9 +446,6 @@ def _report_options(command: argparse.ArgumentParser) -> None:
     group.add_argument("--reason", metavar="TEXT", help="what these comments say")
     group.add_argument("--fail-on", choices=get_args(config.FailOn), help="severity that makes exit code 1")
     group.add_argument("--statistics", action="store_true", help="count the findings of each rule")
-    group.add_argument(
-        "--stdin-filename", metavar="FILE", default="stdin.py", help="what the PATH `-` (standard input) is called"
-    )
 
 
 def _verify_options(command: argparse.ArgumentParser, *, asked: bool) -> None:

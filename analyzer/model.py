@@ -4,7 +4,8 @@ The order below is that in which they come about: a `Finding` carries a `Claim` 
 `Observation` is what the compiler was seen doing, a `Verdict` compares the two, and a `Report` is all of it.
 Standard library only: the worker side and the rules import this module and nothing else of the analyzer.
 
-Lines and columns count from 1, columns in code points, ends are exclusive. Paths use "/".
+Lines and columns count from 1, columns in code points, ends are exclusive. Paths use "/". In a report,
+lines of a notebook are those of a `cell`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Frame:
     line: int
     column: int
     function: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Related:
     path: str
     span: Span
     message: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +272,7 @@ class Root:
     column: int
     how: str
     resolved: bool = True
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ the report. Everything that passes from one step to the next is a frozen value o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tlint import rules
-from tlint.analyzer import baseline, engine, explain, ignores, project, selection, suppress
+from tlint.analyzer import baseline, engine, explain, ignores, notebook, project, selection, suppress
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import (
     Analysis,
@@ -110,15 +111,26 @@ def run(
     )
     if settings.add_ignores:
         report = _with_ignores(report, workspace, " ".join(settings.reason.split()))
-    return replace(report, exit_code=_exit_code(report.findings, report.errors, Severity[settings.fail_on]))
+    cells = functools.cache(workspace.cells)
+    return replace(
+        report,
+        findings=notebook.located(report.findings, cells),
+        roots=notebook.lines_located(report.roots, cells),
+        exit_code=_exit_code(report.findings, report.errors, Severity[settings.fail_on]),
+    )
 
 
 def roots(
-    paths: Sequence[Path], settings: Settings, cwd: Path, progress: Progress | None = None
+    paths: Sequence[Path],
+    settings: Settings,
+    cwd: Path,
+    progress: Progress | None = None,
+    buffer: Source | None = None,
 ) -> tuple[tuple[Root, ...], tuple[str, ...]]:
     """The compile roots of the project that holds PATHs, and what was asked for by name and is none."""
-    analysis = engine.analyze(project.open_workspace(paths, settings, cwd), settings, progress)
-    return analysis.roots, analysis.errors
+    workspace = project.open_workspace(paths, settings, cwd, buffer)
+    analysis = engine.analyze(workspace, settings, progress)
+    return notebook.lines_located(analysis.roots, functools.cache(workspace.cells)), analysis.errors
 
 
 def _describe(rule: Rule) -> RuleInfo:

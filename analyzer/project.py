@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pathspec
 
-from tlint.analyzer import config, facts, source
+from tlint.analyzer import config, facts, notebook, source
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import TlintError
 
@@ -78,6 +78,13 @@ class Workspace:
         if self.buffer is not None and path == self.buffer.path:
             return self.buffer
         return source.read(path)
+
+    def cells(self, name: str) -> tuple[notebook.Cell, ...]:
+        """The cells with code of a file, by the path that findings have; none where it is no notebook or unreadable."""
+        if name.endswith(notebook.SUFFIX):
+            with contextlib.suppress(source.SourceError):  # the engine reports it as TL902
+                return self.read(self.cwd / name).cells
+        return ()
 
     def display(self, path: Path) -> str:
         return display(path, self.cwd)
@@ -189,7 +196,7 @@ def _walk(folder: Path, ignores: Sequence[_Ignore]) -> Iterator[Path]:
         if entry.is_dir(follow_symlinks=False):  # links to folders are not followed: they could lead in circles
             if not (entry.name in SKIPPED or (path / "pyvenv.cfg").exists() or _ignored(path, True, ignores)):
                 yield from _walk(path, ignores)
-        elif entry.name.endswith(".py") and entry.is_file() and not _ignored(path, False, ignores):
+        elif entry.name.endswith((".py", notebook.SUFFIX)) and entry.is_file() and not _ignored(path, False, ignores):
             yield path
 
 

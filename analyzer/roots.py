@@ -376,9 +376,10 @@ def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
         raise TlintError(f"--root {target}: give it as FILE.py:NAME or MODULE:NAME")
     path = Path(where).resolve()
     known = path in m.project.files or path.is_file()
-    module = (m.project.module_at(path) if known else None) if where.endswith(".py") else m.project.find(where)
+    in_file = where.endswith((".py", ".ipynb"))
+    module = (m.project.module_at(path) if known else None) if in_file else m.project.find(where)
     if module is None:
-        if where.endswith(".py") and not known:
+        if in_file and not known:
             raise TlintError(f"--root {target}: no such file in the working directory {Path.cwd()}")
         reason = "it does not parse" if known else f"the project at {m.project.root} has no such module"
         raise TlintError(f"--root {target}: {reason}")

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import secrets
 import shutil
 import tokenize
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tlint.analyzer import notebook
 from tlint.analyzer.model import Edit, TlintError
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a file, its newlines turned into "\\n"; `encoding` and `newline` are what to write it back with."""
+    """The text of a file, its newlines turned into "\\n"; `encoding` and `newline` are what to write it back with.
+
+    Of a notebook, the text is that of its `cells` with code, one after the other.
+    """
 
     path: Path
     text: str
     encoding: str = "utf-8"
     newline: str = "\n"
+    cells: tuple[notebook.Cell, ...] = ()
 
 
 class SourceError(TlintError):
@@ -44,6 +50,19 @@ def read(path: Path) -> Source:
 
 def decode(path: Path, data: bytes) -> Source:
     """What `read` does, for bytes at hand (standard input, an editor's buffer)."""
+    read = _decode(path, data)
+    if path.suffix != notebook.SUFFIX:
+        return read
+    try:
+        text, cells = notebook.read(read.text)
+    except json.JSONDecodeError as error:
+        raise SourceError(path, error.lineno, error.colno, f"no notebook, which is JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(path, 1, 1, str(error)) from error
+    return replace(read, text=text, cells=cells)
+
+
+def _decode(path: Path, data: bytes) -> Source:
     if b"\0" in data:
         line, column = _position(data, data.index(b"\0"), "latin-1")
         raise SourceError(path, line, column, "holds NUL bytes: this is no text file")
@@ -61,16 +80,27 @@ def decode(path: Path, data: bytes) -> Source:
     return Source(path, text.replace("\r\n", "\n").replace("\r", "\n"), encoding, newline)
 
 
-def edit(path: Path, edits: Iterable[Edit]) -> None:
-    """Make disjoint edits in a file. Its encoding and newlines stay."""
+def edit(path: Path, edits: Collection[Edit]) -> None:
+    """Make disjoint edits in a file, at lines of the text that is read of it. Its encoding and newlines stay."""
     data = path.read_bytes()
     read = decode(path, data)
-    text = edited(data.decode(read.encoding), edits, read.newline)
+    text = data.decode(read.encoding)
+    if read.cells:
+        text = notebook.edited(text, read.cells, lambda cell: edited(cell.code, _in_cell(cell, read.cells, edits)))
+    else:
+        text = edited(text, edits, read.newline)
     try:
         data = text.encode(read.encoding)
     except UnicodeEncodeError as error:
         raise TlintError(f"{path}: {text[error.start : error.end]!r} cannot be written in {read.encoding}") from error
     write(path, data)
+
+
+def _in_cell(cell: notebook.Cell, cells: Sequence[notebook.Cell], edits: Iterable[Edit]) -> Iterator[Edit]:
+    for one in edits:
+        number, before = notebook.place(cells, one.span.line)
+        if number == cell.number:
+            yield replace(one, span=notebook.moved(one.span, before))
 
 
 def edited(text: str, edits: Iterable[Edit], newline: str = "\n") -> str:

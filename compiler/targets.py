@@ -92,7 +92,7 @@ def discover(
             errors.append(f"{target}: it declares no inputs: name a function or class after ':', or add tlint_inputs()")
     if not targets:
         rooted = {workspace.cwd / root.path for root in roots if root.resolved and root.kind > RootKind.assumed}
-        for path in sorted(workspace.reported | rooted):
+        for path in sorted(path for path in workspace.reported | rooted if path.suffix != ".ipynb"):
             found += _declared(path, workspace, roots)
     unique = dict.fromkeys(found)
     return tuple(_request(f"t{n}", item, workspace, roots) for n, item in enumerate(unique, 1)), tuple(errors)
@@ -104,6 +104,8 @@ def _located(target: str, workspace: Workspace) -> str:
     if not colon and target.endswith(".py"):
         _existing(target, workspace)
         return target
+    if ".ipynb" in (Path(owner).suffix, Path(target).suffix):
+        raise _NotFound("a notebook is not verified: put what is compiled into a .py file")
     if not qualname:
         raise _NotFound("nothing is named after ':'")
     if not colon:

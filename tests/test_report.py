@@ -421,7 +421,7 @@ def test_no_escape_sequence_reaches_the_terminal() -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=80)
     report = empty(findings=(replace(bad, span=Span(1, 1, 1, 4)),), targets=(target,))
-    text.render(report, console, sources=lambda path: [evil], remedies={}, min_confidence="likely")
+    text.render(report, console, sources=lambda path, cell: [evil], remedies={}, min_confidence="likely")
     assert all(character.isprintable() or character == "\n" for character in stream.getvalue())
 
 

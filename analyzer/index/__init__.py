@@ -48,6 +48,8 @@ class Project:
         self._names: dict[str, list[Path]] = {}
         known = set(self.files)
         for path in self.files:
+            if path.suffix == ".ipynb":
+                continue  # nothing imports a notebook
             for name in self._candidates(path, known):
                 self._names.setdefault(name, []).append(path)
         self._prefixes = {name[:i] for name in self._names for i, c in enumerate(name) if c == "."} | set(self._names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from collections.abc import Mapping
@@ -15,13 +16,14 @@ from tlint.analyzer import source
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import Report
 from tlint.analyzer.report import concise, github, json_, statistics, text
+from tlint.analyzer.report.summary import where
 from tlint.rules import load
 
 
 def write(report: Report, settings: Settings, stream: TextIO, *, sources: Mapping[str, str] | None = None) -> None:
     """Write the report to the stream in the format of `settings`.
 
-    `sources` holds texts that are not to be read from disk (standard input), by path as in `Finding.path`.
+    `sources` holds texts that are not to be read from disk (standard input), by path as in `Finding.path`, or by cell.
     """
     report = replace(report, findings=tuple(sorted(report.findings, key=lambda f: (f.path, f.span, f.code, f.id))))
     if isinstance(stream, io.TextIOWrapper):
@@ -53,19 +55,24 @@ def console(stream: TextIO) -> Console:
 
 
 class Sources:
-    """The lines of files, read once each."""
+    """The lines of files and of cells of notebooks, read once each."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.lines = {path: split(content) for path, content in texts.items()}
 
-    def __call__(self, path: str) -> list[str]:
+    def __call__(self, path: str, cell: int | None = None) -> list[str]:
         """The lines, without their ends. None where the file cannot be read: its finding (TL902) stands without."""
-        if path not in self.lines:
-            try:
-                self.lines[path] = split(source.read(Path(path)).text)
-            except source.SourceError:
-                self.lines[path] = []
-        return self.lines[path]
+        place = where(path, cell)
+        if place not in self.lines:
+            self.lines[place] = []
+            with contextlib.suppress(source.SourceError):
+                self.lines |= {name: split(text) for name, text in texts(path, source.read(Path(path))).items()}
+        return self.lines[place]
+
+
+def texts(name: str, read: source.Source) -> dict[str, str]:
+    """The text of a file by its name, or those of a notebook's cells."""
+    return {where(name, cell.number): cell.code for cell in read.cells} or {name: read.text}
 
 
 def split(content: str) -> list[str]:

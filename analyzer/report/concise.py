@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlint.analyzer.model import Finding, Report
 from tlint.analyzer.report.frame import visible
-from tlint.analyzer.report.summary import flat, fold, judged
+from tlint.analyzer.report.summary import flat, fold, judged, where
 
 
 def render(report: Report) -> str:
@@ -13,6 +13,6 @@ def render(report: Report) -> str:
 
 
 def line(report: Report, finding: Finding) -> str:
-    place = f"{finding.path}:{finding.span.line}:{finding.span.column}"
+    place = f"{where(finding.path, finding.cell)}:{finding.span.line}:{finding.span.column}"
     verdict = f" [{finding.verdict.status.value.replace('_', ' ')}]" if judged(report, finding) else ""
     return visible(f"{place}: {finding.severity.name} {finding.code}[{finding.name}] {flat(finding.message)}{verdict}")

@@ -22,10 +22,11 @@ def render(report: Report) -> str:
 def command(report: Report, finding: Finding) -> str:
     level = "notice" if finding.verdict.status is Status.refuted else LEVELS[finding.severity]
     title, file, span = f"{finding.code} {finding.name}", os.path.abspath(finding.path), finding.span
-    place = f"line={span.line},endLine={span.end_line},col={span.column}"
-    if span.line == span.end_line:  # the end is another column of the same line
-        place += f",endColumn={span.end_column}"
-    properties = f"title={escaped(title, ':,')},file={escaped(file, ':,')},{place}"
+    properties = f"title={escaped(title, ':,')},file={escaped(file, ':,')}"
+    if finding.cell is None:  # of a notebook, GitHub knows the lines of its JSON
+        properties += f",line={span.line},endLine={span.end_line},col={span.column}"
+        if span.line == span.end_line:  # the end is another column of the same line
+            properties += f",endColumn={span.end_column}"
     return f"::{level} {properties}::{escaped(concise.line(report, finding))}"
 
 

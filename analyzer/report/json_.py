@@ -18,6 +18,7 @@ from tlint.analyzer.model import (
     Edit,
     Finding,
     Fix,
+    Frame,
     Recompile,
     Related,
     Report,
@@ -87,12 +88,22 @@ def path_json(path: RootPath) -> dict[str, Any]:
         "root": path.root,
         "kind": path.kind.name,
         "fullgraph": path.fullgraph,
-        "via": [{"path": v.path, "line": v.line, "column": v.column, "function": v.function} for v in path.via],
+        "via": [frame_json(frame) for frame in path.via],
+    }
+
+
+def frame_json(frame: Frame) -> dict[str, Any]:
+    return {
+        "path": frame.path,
+        "cell": frame.cell,
+        "line": frame.line,
+        "column": frame.column,
+        "function": frame.function,
     }
 
 
 def related_json(related: Related) -> dict[str, Any]:
-    return {"path": related.path, **span_json(related.span), "message": related.message}
+    return {"path": related.path, "cell": related.cell, **span_json(related.span), "message": related.message}
 
 
 def claim_json(claim: Claim) -> dict[str, Any]:

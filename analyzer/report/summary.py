@@ -31,6 +31,11 @@ def judged(report: Report, finding: Finding) -> bool:
     return finding.verdict.status is not Status.not_run or bool(asked and finding.claim)
 
 
+def where(path: str, cell: int | None) -> str:
+    """A file, or a cell of a notebook."""
+    return path if cell is None else f"{path}:cell {cell}"
+
+
 def flat(text: str) -> str:
     """Text from a rule, the user's program or the compiler, in one line."""
     return " ".join(text.split())

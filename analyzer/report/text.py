@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tlint.analyzer.model import Confidence, Finding, Fix, Report, Root, RootKind, RootPath, Severity, Status, Target
 from tlint.analyzer.report.frame import frame, visible, window
-from tlint.analyzer.report.summary import flat, fold, found, judged, left_out, looked_at, plural
+from tlint.analyzer.report.summary import flat, fold, found, judged, left_out, looked_at, plural, where
 
 WIDEST = 120
 NARROWEST = 40
@@ -35,7 +35,7 @@ class Page:
 
     console: Console
     report: Report
-    lines: Callable[[str], Sequence[str]]
+    lines: Callable[[str, int | None], Sequence[str]]
     remedies: Mapping[str, str]
 
     @property
@@ -77,11 +77,11 @@ def render(
     report: Report,
     console: Console,
     *,
-    sources: Callable[[str], Sequence[str]],
+    sources: Callable[[str, int | None], Sequence[str]],
     remedies: Mapping[str, str],
     min_confidence: str,
 ) -> None:
-    """Write the report. `sources` gives the lines of a file (none if it cannot be read), `remedies` help by code."""
+    """Write the report. `sources` gives the lines of a file or cell (none if unreadable), `remedies` help by code."""
     page = Page(console, report, sources, remedies)
     shown, folded = fold(report)
     said: set[str] = set()
@@ -108,7 +108,9 @@ def write_finding(page: Page, finding: Finding, said: Container[str]) -> None:
     style = SEVERITIES[finding.severity]
     write_header(page, finding, finding.severity.name, style)
     margin = len(str(finding.span.end_line))
-    for gutter, code, carets in frame(page.lines(finding.path), finding.span, page.width - margin - 3, page.cut):
+    for gutter, code, carets in frame(
+        page.lines(finding.path, finding.cell), finding.span, page.width - margin - 3, page.cut
+    ):
         page.line((f"{gutter:>{margin}} | ", GUTTER), code)
         if carets:
             page.line((" " * margin + " | ", GUTTER), (carets, style))
@@ -120,7 +122,7 @@ def write_finding(page: Page, finding: Finding, said: Container[str]) -> None:
         page.paragraph(labelled("help", fix.title + effect(page, fix)), " " * margin + " = ", " " * (margin + 3))
         for edit in fix.edits:
             if text := visible(flat(edit.text)):
-                place = visible(f"{' ' * (margin + 3)}{edit.path}:{edit.span.line}: ")
+                place = visible(f"{' ' * (margin + 3)}{where(edit.path, edit.cell)}:{edit.span.line}: ")
                 room = max(page.width - cell_len(place), NARROWEST)
                 page.line((place, GUTTER), (window("+ " + text, 0, room, page.cut), "green"))
 
@@ -132,7 +134,7 @@ def write_refuted(page: Page, finding: Finding) -> None:
 
 
 def write_header(page: Page, finding: Finding, word: str, style: str) -> None:
-    place = f"{finding.path}:{finding.span.line}:{finding.span.column}"
+    place = f"{where(finding.path, finding.cell)}:{finding.span.line}:{finding.span.column}"
     rule = page.report.rules.get(finding.code)
     link = Style(bold=True, link=rule.url if rule and rule.url else None)
     code = (f"{finding.code}[{finding.name}]", link)
@@ -151,7 +153,8 @@ def notes(page: Page, finding: Finding, *, explain: bool) -> Iterator[Text]:
     if limits:
         yield Text(flat("; ".join(limits)))
     for related in finding.related:
-        yield Text(flat(f"{related.path}:{related.span.line}:{related.span.column}: {related.message}"))
+        place = f"{where(related.path, related.cell)}:{related.span.line}:{related.span.column}"
+        yield Text(flat(f"{place}: {related.message}"))
     yield from verdict(page, finding)
     if finding.origin == "verify" and finding.verdict.gb_id:  # Dynamo's own advice is closer than the rule's
         yield labelled("help", f"`tlint explain {finding.verdict.gb_id}`")
@@ -174,13 +177,14 @@ def way(page: Page, finding: Finding) -> Text:
     """
     best = max(finding.paths, key=lambda path: (path.kind, path.fullgraph, -len(path.via)))
     site = compiled_at(page, best)
-    path, function = site.path if site else "", best.root.rpartition(":")[2]
+    file, function = where(site.path, site.cell) if site else "", best.root.rpartition(":")[2]
     calls = []
     for call in best.via:
-        place = f"line {call.line}" if call.path == path else f"{call.path}:{call.line}"
+        here = where(call.path, call.cell)
+        place = f"line {call.line}" if here == file else f"{here}:{call.line}"
         same = call.function in (function, f"{function}.forward")
         calls.append(place if same else f"{place} {call.function}")
-        path, function = call.path, call.function
+        file, function = here, call.function
     if len(calls) > LONGEST_WAY:
         calls = [calls[0], "...", *calls[2 - LONGEST_WAY :]]
     start = f"reached from `{best.root}` ({', '.join(origin(page, best))})"
@@ -197,7 +201,7 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
             yield "asked for"
         case RootKind.explicit:
             site = compiled_at(page, path)
-            yield f"compiled at {site.path}:{site.line}" if site else "compiled"
+            yield f"compiled at {where(site.path, site.cell)}:{site.line}" if site else "compiled"
     if path.fullgraph:
         yield "fullgraph"
 
