@@ -88,6 +88,8 @@ class Draft:
     related: tuple[Related, ...]
     paths: dict[str, RootPath] = field(default_factory=dict)
     misuse: bool = False
+    # Of the frames on the way, the innermost that a break here loses: what holds it, and its function.
+    held: tuple[str, str] | None = None
     # From each function on the way here: what has to hold, and which calls lead on.
     inner: dict[FunctionDef, tuple[tuple[str, ...], tuple[Step, ...]]] = field(default_factory=dict)
 
@@ -246,6 +248,7 @@ class _Run:
                 held, ways = above[function]
                 draft.inner[function] = (held + conditions, (*ways, call, *steps))
             draft.conditions = tuple(c for c in draft.conditions if c in outer or c in conditions)
+            self._held(draft, frame)
             name = self.entry.name if self.entry is not None else ""
             old = draft.paths.get(name)
             if old is None or (self.entry is not None and self.entry.dynamo.fullgraph and not old.fullgraph):
@@ -302,10 +305,21 @@ class _Run:
         if self.entry is not None and not draft.misuse:
             if self.entry.name not in draft.paths:
                 self._add_path(draft, self._steps(frame))
+            breaks = breaking(draft, sure)
             for result in self.machine.running[-1:]:
                 result.findings.add(key)
-            resume(frame)
+                result.breaks |= breaks
+            if breaks:
+                self._held(draft, frame)
+                if event.construct != "apart":
+                    resume(self.machine, frame)
+                    self.event_at, self.found = (rule, frame, event), True
         return draft
+
+    def _held(self, draft: Draft, frame: Frame) -> None:
+        if draft.held is None:
+            holding = ((at.holding[-1], at.qualname) for at in frame.callers() if at.holding)
+            draft.held = next(holding, None)
 
     def confirm(self, test: Callable[[Any], bool]) -> bool:
         """Whether LibCST sees at the event's node what `test` asks for."""
@@ -368,7 +382,7 @@ class _Run:
             id=f"{draft.rule.name}\0{self._inside(draft.module.path)}\0{qualname}\0{header_text(draft)}",
             code=draft.rule.code,
             name=draft.rule.name,
-            message=draft.message,
+            message=draft.message if draft.held is None else f"{draft.message}; {lost(*draft.held)}",
             path=self.shown(draft.module.path),
             span=draft.span,
             severity=severity,
@@ -388,7 +402,7 @@ class _Run:
         breaks = draft.claim is not None and draft.claim.when != "default"
         if breaks and draft.rule.code.startswith("TL1") and any(p.fullgraph for p in paths):
             return Severity.error
-        return severity
+        return Severity.error if draft.held is not None and severity is Severity.warning else severity
 
     def _numbered(self, findings: list[Finding]) -> Iterator[Finding]:
         """Ids: what a finding is about, and its number among those about the same."""
@@ -456,6 +470,17 @@ def span_of(module: ModuleDef, node: ast.AST) -> Span:
         last,
         column(module, last, node.end_col_offset or 0),
     )
+
+
+def breaking(draft: Draft, sure: Confidence) -> bool:
+    """Whether a finding is of a break that most likely happens."""
+    return draft.rule.code.startswith("TL1") and draft.claim is not None and sure > Confidence.possible
+
+
+def lost(what: str, function: str) -> str:
+    """What a break costs inside something that Dynamo cannot enter again."""
+    around = {"loop": "a loop", "with": "a context manager", "except": "an exception handler"}.get(what, f"a `{what}`")
+    return f"inside {around}, so that all of `{function}()` runs uncompiled"
 
 
 def begins_with(node: ast.expr) -> str:

@@ -61,7 +61,8 @@ class Event:
                handled), sort (value is put in order with its like)
     subscript  value[index]; store: it is assigned to; slice bounds are in `args`
     attribute  value.method read; store: it is assigned `stored`
-    iterate    value that a loop, comprehension or unpacking walks over
+    iterate    value that a loop, comprehension or unpacking walks over; construct: for, unpack, comprehension, apart (a
+               comprehension that is compiled by itself, since the frame around it is lost)
     enter      value: the context manager of a `with`
     format     value that an f-string, `str.format` or `%` formats
     define     a class body inside the region: method is its name

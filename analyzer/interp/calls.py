@@ -792,13 +792,9 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
                 key = (kind, "any")
                 result = m.results.get(key)
     if result is not None:
-        if m.running:
-            m.running[-1].findings |= result.findings
-        forget(m, f, result)
         if not silent and result.findings:
             m.listener.again(result.findings, f, node, definition)
-            resume(f)
-        return result.value
+        return left(m, f, result)
     who = (definition, callee.receiver, callee.closure)
     deep = m.active.count(who)
     if deep > 2:
@@ -847,17 +843,34 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         else:
             value = Sequence("generator", None, yielded)
     result.value = value
+    return left(m, f, result)
+
+
+def left(m: Machine, f: Frame, result: Result) -> Value:
+    """Back in the caller: what happened below holds for its own call too."""
     if m.running:
         m.running[-1].findings |= result.findings
+        m.running[-1].breaks |= result.breaks
     forget(m, f, result)
-    if result.findings:
-        resume(f)
-    return value
+    if result.breaks:
+        resume(m, f)
+    return result.value
 
 
-def resume(f: Frame) -> None:
-    """After a break Dynamo goes on with a frame of its own: what was computed before it is an input there."""
+def resume(m: Machine, f: Frame) -> None:
+    """After a break Dynamo goes on with a frame of its own: what was computed before it is an input there.
+
+    Where it cannot be entered again, Python runs all of it, and its comprehensions come to Dynamo one by one.
+    """
     f.env = {name: passed_in(v) for name, v in f.env.items()}
+    if f.holding and not f.lost:
+        f.lost = True
+        for node, statement in f.apart:
+            entered_apart(m, f, node, statement)
+
+
+def entered_apart(m: Machine, f: Frame, node: ast.expr, statement: ast.stmt | None) -> None:
+    m.emit("iterate", replace(f, statement=statement), node, value=Sequence("iterator"), construct="apart")
 
 
 def passed_in(v: Value) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import sys
 from typing import Any
 
 from tlint.analyzer.interp import calls, library, narrowing, objects
@@ -13,6 +14,7 @@ from tlint.analyzer.interp.values import (
     UNKNOWN,
     Const,
     ExternalInstance,
+    Instance,
     Mapping,
     Scalar,
     Sequence,
@@ -410,6 +412,8 @@ def comprehension(kind: str) -> Evaluate:
                     and len(iterable.items) <= 8
                 ):
                     known = iterable.items
+                if i == 0 and not f.silent:
+                    set_apart(m, f, node, kind, iterable)
                 bind(m, f, generator.target, element)
                 for test in generator.ifs:
                     if narrowing.test(m, f, test, "comprehension") is None:
@@ -432,6 +436,47 @@ def comprehension(kind: str) -> Evaluate:
             f.env = env
 
     return build
+
+
+def set_apart(m: Machine, f: Frame, node: Any, kind: str, iterable: Value) -> None:
+    """Note a comprehension that Dynamo cannot enter by itself: up to Python 3.11 it is a function, given an iterator.
+
+    Dynamo advances iterators of tuples, ranges and tensors only (2.13, 2.14), and leaves frames alone in which no local
+    value holds a tensor or a module. Generators it never enters.
+    """
+    if sys.version_info >= (3, 12) or kind == "generator":
+        return
+    displayed = isinstance(node.generators[0].iter, (ast.List, ast.Tuple))  # of these the compiler makes a tuple
+    if displayed or all(v.is_tensor or v is UNKNOWN or of_type(v) in ("tuple", "range", "Size") for v in members(iterable)):
+        return
+    outside = set(ast.walk(node.generators[0].iter))  # evaluated before the comprehension is entered
+    named = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n not in outside]
+    names = {n.id for n in named} - {n.id for n in named if isinstance(n.ctx, ast.Store)}
+    if any(holds_tensors(m, value) for name in names if (value := f.env.get(name, f.closure.get(name))) is not None):
+        f.apart.append((node, f.statement))
+        if f.lost:
+            calls.entered_apart(m, f, node, f.statement)
+
+
+def of_type(v: Value) -> str:
+    return v.type if isinstance(v, Sequence) else ""
+
+
+def holds_tensors(m: Machine, v: Value) -> bool:
+    match v:
+        case Tensor():
+            return True
+        case Instance(cls=cls):
+            return objects.is_module(m, cls.definition)
+        case ExternalInstance(cls=name):
+            return m.facts.canonical(name) in m.facts.modules
+        case Union():
+            return any(holds_tensors(m, one) for one in v.members)
+        case Sequence():
+            return any(holds_tensors(m, one) for one in (v.items if v.items is not None else (v.item,)))
+        case Mapping():
+            return holds_tensors(m, library.values_of(v))
+    return False
 
 
 def walrus(m: Machine, f: Frame, node: ast.NamedExpr) -> Value:

@@ -31,6 +31,7 @@ from tlint.analyzer.interp.values import (
     Value,
     join,
     members,
+    present,
 )
 from tlint.analyzer.model import Confidence
 from tlint.rules.base import Fact
@@ -293,7 +294,7 @@ def together(v: Value) -> Value:
 def element_of(m: Machine, v: Value) -> Value:
     """What walking over a value gives, without events."""
     results: list[Value] = []
-    for one in members(v):
+    for one in present(v):
         match one:
             case Sequence(items=tuple() as items):
                 results += items  # an empty one adds nothing to the others
@@ -347,7 +348,7 @@ def refilled(v: ExternalInstance, inside: Sequence | Mapping) -> ExternalInstanc
 def iterated(m: Machine, f: Frame, v: Value, node: ast.AST) -> Value:
     """The element that a loop over the value binds; iterators of the project's classes are called."""
     results: list[Value] = []
-    for one in members(v):
+    for one in present(v):
         if isinstance(one, Instance):
             results.append(objects.iterate_instance(m, f, one, node))
         elif isinstance(one, Class):

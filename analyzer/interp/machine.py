@@ -57,6 +57,11 @@ class Frame:
     # Inside a `try` that has a handler for failed assertions.
     catching: int = 0
     loops: list[ast.For | ast.AsyncFor | ast.While] = field(default_factory=list)
+    # What is around that Dynamo cannot leave and enter again: a break inside loses the whole frame to eager mode.
+    holding: list[str] = field(default_factory=list)
+    lost: bool = False
+    # Comprehensions that are frames of their own once this one is lost, with their statements.
+    apart: list[tuple[ast.expr, ast.stmt | None]] = field(default_factory=list)
     statement: ast.stmt | None = None
     # Names that nested functions rebind.
     shared: set[str] = field(default_factory=set)
@@ -75,9 +80,10 @@ class Frame:
 
 @dataclass(slots=True)
 class Result:
-    """What a call gave, and which findings and stores of attributes lie in it and below."""
+    """What a call gave, and which findings and stores of attributes lie in it and below. `breaks`: some are breaks."""
 
     value: Value = UNKNOWN
+    breaks: bool = False
     findings: set[Any] = field(default_factory=set)
     stores: set[str] = field(default_factory=set)
 

@@ -164,12 +164,17 @@ def imported(m: Machine, importer: ModuleDef, source: str, attribute: str) -> Va
 
 
 def assigned_value(m: Machine, frame: Frame, symbol: Assigned) -> Value:
-    """A module- or class-level name: the join of what it is given. Numbers may be set elsewhere and are not folded."""
+    """A module- or class-level name: the join of what it is given. Numbers may be set elsewhere and are not folded.
+
+    A None that is declared to be something else as well waits to be set: the field of a dataclass, a configuration.
+    """
     results: list[Value] = []
     for _statement, value in symbol.values:
         results.append(UNKNOWN if value is None else soften(expressions.evaluate(m, frame, value)))
+    hint = hints.value_of(m, frame, symbol.annotation)
+    if symbol.annotation is not None and results == [NONE]:
+        results.append(hint)
     if not results or UNKNOWN in results:
-        hint = hints.value_of(m, frame, symbol.annotation) if symbol.annotation is not None else UNKNOWN
         results = [r for r in results if r is not UNKNOWN] + (
             [hint] if hint is not UNKNOWN or not results else [UNKNOWN]
         )

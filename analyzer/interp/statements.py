@@ -154,6 +154,7 @@ def looping(m: Machine, f: Frame, node: Loop, enter: Callable[[], None]) -> bool
     outer, f.exits = f.exits, []
     f.branches += 1
     f.loops.append(node)
+    f.holding.append("loop")
     for _ in range(3):
         start = f.env
         f.env = dict(start)
@@ -167,6 +168,7 @@ def looping(m: Machine, f: Frame, node: Loop, enter: Callable[[], None]) -> bool
         f.env = after
         if after == start:
             break
+    f.holding.pop()
     f.loops.pop()
     f.branches -= 1
     f.exits = outer
@@ -196,6 +198,7 @@ def pairs_of(iterable: Value) -> tuple[Value, ...] | None:
 def unrolled(m: Machine, f: Frame, node: ast.For | ast.AsyncFor, items: tuple[Value, ...]) -> bool:
     outer = f.exits
     f.loops.append(node)
+    f.holding.append("loop")
     for item in items:
         f.exits = []
         expressions.bind(m, f, node.target, item)
@@ -205,6 +208,7 @@ def unrolled(m: Machine, f: Frame, node: ast.For | ast.AsyncFor, items: tuple[Va
         f.env, *rest = [*ends, *f.exits]
         for env in rest:
             f.env = merged(f.env, env)
+    f.holding.pop()
     f.loops.pop()
     f.exits = outer
     return block(m, f, node.orelse) if node.orelse else True
@@ -230,14 +234,29 @@ def leave_loop(m: Machine, f: Frame, node: ast.stmt) -> bool:
 
 
 def with_(m: Machine, f: Frame, node: ast.With | ast.AsyncWith) -> bool:
+    held = len(f.holding)
     for item in node.items:
         manager = expressions.evaluate(m, f, item.context_expr)
         for v in members(manager):
             m.emit("enter", f, item.context_expr, value=v)
+            if not reentered(v):
+                f.holding.append("with")
         entered = join(*(enter(m, f, v, item.context_expr) for v in members(manager)))
         if item.optional_vars is not None:
             expressions.bind(m, f, item.optional_vars, entered)
-    return block(m, f, node.body)
+    goes_on = block(m, f, node.body)
+    del f.holding[held:]
+    return goes_on
+
+
+def reentered(v: Value) -> bool:
+    """Whether Dynamo can leave this context manager at a break and enter it again: torch's own, and none at all."""
+    match v:
+        case ExternalInstance(cls=cls):
+            return cls.startswith("torch.") or cls == "contextlib.nullcontext"
+        case Instance():
+            return False
+    return True
 
 
 def enter(m: Machine, f: Frame, v: Value, node: ast.expr) -> Value:
@@ -258,7 +277,9 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
     ends: list[dict[str, Value]] = []
     f.branches += 1
     f.catching += caught(node)
+    f.holding.append("try")
     goes_on = block(m, f, node.body)
+    f.holding.pop()
     f.catching -= caught(node)
     match node.body:
         case [*before, ast.Return()] if (
@@ -273,8 +294,10 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
         if handler.name:
             f.env[handler.name] = UNKNOWN
         f.doubtful += 1
+        f.holding.append("except")
         if block(m, f, handler.body):
             ends.append(f.env)
+        f.holding.pop()
         f.doubtful -= 1
     f.branches -= 1
     if ends:
