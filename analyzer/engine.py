@@ -283,6 +283,10 @@ class _Run:
             claim = rule.claim() if gb_types is None else Claim("dynamo", tuple(gb_types), when or rule.when)
             if claim is not None and when is not None:
                 claim = replace(claim, when=when)
+            fact = event.fact if event.kind != "enter" else self.machine.facts.lookup(event.value.qualname)
+            if fact is not None and claim is not None and fact.gb_type in claim.gb_types:
+                healed = facts.healed(fact.name, self.version)
+                message += f" (healed in torch {healed})" if healed else ""
             draft = Draft(
                 rule,
                 frame.module,

@@ -1,11 +1,14 @@
-"""`tlint rules` and `tlint explain`: what the rules' docstrings and Dynamo's registry of graph breaks say, offline."""
+"""`tlint rules` and `tlint explain`: what the rules' docstrings, the facts and Dynamo's registry of graph breaks say,
+offline."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.console import Console
 
@@ -14,7 +17,24 @@ from tlint.analyzer import facts
 from tlint.analyzer.model import TlintError
 from tlint.rules.base import Rule
 
+Entry = Mapping[str, Any]  # of a registry, or a row of the facts
+
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+MOST = 8  # names that are given as examples
+
+# What `only` in the facts says of the calls that break (`compiler/versions/generate.py`).
+ONLY = {
+    "one-argument": " when called with one argument",
+    "tensor-argument": " where an argument is a tensor, or holds one",
+    "storage-argument": " where an argument is a tensor's storage",
+    "closure": " where a function given closes over local values",
+    "compiled-argument": " where a function given is itself compiled",
+    "backward-hook": " on a module that has such a hook",
+    "input": " on a tensor that comes from outside the compiled function",
+    "arguments": " for some arguments (which, only running tells)",
+    "without": " without `{}`",
+    "keyword": " with `{}`",
+}
 
 
 def list_rules() -> None:
@@ -28,18 +48,26 @@ def list_rules() -> None:
 
 
 def explain(subject: str) -> None:
-    """What a rule (by code or name) or a graph break (by Dynamo's id, like GB0124) is about."""
+    """Show what a rule (by code or name), a graph break (by Dynamo's id or type) or a callee (by its name) is."""
     known = rules.load()
     names = {**rules.aliases, **{rule.name: code for code, rule in known.items()}}
     code = names.get(subject, subject.upper())
+    breaks = _graph_breaks()
+    types = {entry["gb_type"]: gb_id for gb_id, entries in breaks.items() for entry in entries.values()}
+    gb_id = {gb_type.lower(): gb_id for gb_type, gb_id in types.items()}.get(subject.lower(), code)
     if code in known:
-        _show(f"# {code} {known[code].name}\n\n{inspect.getdoc(known[code])}")
+        _show(_rule(known[code]))
+    elif gb_id in breaks:
+        _show(_graph_break(gb_id, breaks[gb_id], known.values()))
+    elif len(callees := _callees(subject)) == 1:
+        _show(_callee(callees[0], known.values()))
     elif re.fullmatch(r"GB\d+", code):
-        _show(_graph_break(code, known))
+        raise TlintError(f"{code}: no graph break has this id in torch {', '.join(facts.versions())}")
     else:
-        near = difflib.get_close_matches(subject, [*names, *known], 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`tlint rules` lists them; graph breaks are written GB0124"
-        raise TlintError(f"no rule is called {subject!r}: {hint}")
+        near = callees[:MOST] or difflib.get_close_matches(subject, [*names, *known, *types], 1)
+        hint = "`tlint rules` lists the rules; graph breaks are written GB0124, callees torch.Tensor.item"
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else hint
+        raise TlintError(f"no rule, graph break or callee is called {subject!r}: {hint}")
 
 
 def summary(rule: Rule) -> str:
@@ -47,26 +75,70 @@ def summary(rule: Rule) -> str:
     return (inspect.getdoc(rule) or "").partition("\n")[0]
 
 
-def _graph_break(gb_id: str, known: Mapping[str, Rule]) -> str:
-    for version in reversed(facts.versions()):
-        entry = facts.load(version).registry.get(gb_id)
-        if entry:
-            break
-    else:
-        raise TlintError(f"{gb_id}: no graph break has this id in torch {', '.join(facts.versions())}")
-    claiming = [rule for rule in known.values() if entry["gb_type"] in rule.gb_types]
-    found = [f"- {rule.code} {rule.name}: {summary(rule)} `tlint explain {rule.code}`" for rule in claiming]
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+
+def _rule(rule: Rule) -> str:
+    parts = [f"# {rule.code} {rule.name}", inspect.getdoc(rule) or ""]
+    if rule.gb_types:
+        mode = " in default mode (`fullgraph=True` captures it)" if rule.when == "default" else ""
+        parts += [
+            "## What verifying tells",
+            f"`tlint verify` confirms a finding where Dynamo breaks at this very expression{mode}, mostly with one of "
+            "these types. Where the expression was executed and Dynamo did not break, the finding is refuted.",
+            "\n".join(f"- {gb_type}" for gb_type in rule.gb_types),
+        ]
+    return "\n\n".join(parts)
+
+
+def _claiming(gb_type: str, known: Iterable[Rule]) -> str:
+    """The rules that predict a break, each with what to do."""
+    lines = [
+        f"- {rule.code} {rule.name}: {summary(rule)} What to do: {rule.remedy}. `tlint explain {rule.code}`"
+        for rule in known
+        if gb_type in rule.gb_types
+    ]
+    if not lines:
+        return "No rule predicts it: `tlint verify` finds it by running the compiler (TL199)."
+    return "Predicted by:\n\n" + "\n".join(lines)
+
+
+# Graph breaks ---------------------------------------------------------------------------------------------------------
+
+
+def _graph_breaks() -> dict[str, dict[str, Entry]]:
+    """What each version's registry says of a break: id → version → entry."""
+    found: dict[str, dict[str, Entry]] = {}
+    for version in facts.versions():
+        for gb_id, entry in facts.load(version).registry.items():
+            found.setdefault(gb_id, {})[version] = entry
+    return found
+
+
+def _graph_break(gb_id: str, entries: Mapping[str, Entry], known: Iterable[Rule]) -> str:
+    newest, entry = list(entries.items())[-1]
+    breaking = [name for name, row in facts.load(newest).callables.items() if row.get("gb_id") == gb_id]
+    examples = ", ".join(f"`{name}`" for name in breaking[:MOST])
+    more = f" and {len(breaking) - MOST} more" if len(breaking) > MOST else ""
+    former = dict.fromkeys(e["gb_type"] for e in entries.values() if e["gb_type"] != entry["gb_type"])
     parts = [
         f"# {gb_id} {entry['gb_type']}",
-        _plain(entry.get("explanation", "")),
-        " ".join(map(_plain, entry.get("hints", ()))),
-        f"Context: `{context}`" if (context := _plain(entry.get("context", ""))) else "",
-        "Predicted by:\n\n" + "\n".join(found)
-        if found
-        else "No rule predicts it: `tlint verify` finds it by running the compiler (TL199).",
-        f"As of torch {version}.",
+        _claiming(entry["gb_type"], known),
+        f"Dynamo says: {explanation}" if (explanation := _plain(entry["explanation"])) else "",
+        " ".join(map(_plain, entry["hints"])),
+        f"Context: `{context}`" if (context := _plain(entry["context"])) else "",
+        f"Seen with {examples}{more}." if breaking else "",
+        f"Formerly: {'; '.join(former)}." if former else "",
+        f"In torch {_range(entries)}.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _range(some: Iterable[str]) -> str:
+    """ "2.8 to 2.13, 2.15", of the versions that have facts."""
+    chosen, known = set(some), facts.versions()
+    runs = [list(run) for taken, run in itertools.groupby(known, chosen.__contains__) if taken]
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def _plain(text: str) -> str:
@@ -75,6 +147,47 @@ def _plain(text: str) -> str:
         return ""
     literals = LITERAL.findall(text) if text.startswith('"') else ()
     return " ".join(("".join(literals) or text).split())
+
+
+# Callees --------------------------------------------------------------------------------------------------------------
+
+
+def _callees(subject: str) -> list[str]:
+    """The functions of the facts that have this name, or whose name ends so."""
+    tables = [facts.load(version) for version in facts.versions()]
+    for table in reversed(tables):
+        if table.canonical(subject) in table.callables:
+            return [table.canonical(subject)]
+    return sorted({name for table in tables for name in table.callables if name.endswith(f".{subject}")})
+
+
+def _callee(name: str, known: Iterable[Rule]) -> str:
+    rows = {version: facts.load(version).callables.get(name, {}) for version in facts.versions()}
+    said: dict[str, list[str]] = {}
+    for version, row in rows.items():
+        said.setdefault(_behaviour(row), []).append(version)
+    newest = next(row for row in reversed(rows.values()) if row)
+    broken = [row["gb_type"] for row in rows.values() if row.get("gb_type")]
+    parts = [
+        f"# {name}",
+        "\n".join(f"- torch {_range(versions)}: {text}" for text, versions in said.items()),
+        f"It returns `{newest['returns']}`." if newest.get("returns") else "",
+        _claiming(broken[-1], known) if broken else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _behaviour(row: Entry) -> str:
+    """What a row of the facts says of breaking."""
+    if gb_type := row.get("gb_type"):
+        kind, _, name = row.get("only", "").partition(":")
+        where = ONLY[kind].format(name) if kind else ""
+        number = f" ({row['gb_id']})" if row["gb_id"] else ""
+        mode = {"default": "; `fullgraph=True` captures it", "fullgraph": "; under `fullgraph=True` only"}
+        return f"breaks{where}: {gb_type}{number}{mode.get(row['when'], '')}"
+    if error := row.get("error"):
+        return f"cannot be compiled ({error})"
+    return "does not break" if row.get("tried") else "not tried" if row else "not known"
 
 
 def _show(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from tlint.compiler.targets import Request
 Project = Callable[..., Path]
 Tlint = Callable[..., Result]
 
+JSON = ("--output-format", "json")
 ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 
 BREAKS = """\
@@ -81,12 +83,39 @@ def test_explain_a_rule(tlint: Tlint, subject: str) -> None:
 
 
 def test_explain_every_graph_break(tlint: Tlint) -> None:
-    registry = facts.load(facts.versions()[-1]).registry
-    assert len(registry) > 100
-    for gb_id, entry in registry.items():
+    """By its number, with every type that it has had; and by its type."""
+    registries = {version: facts.load(version).registry for version in facts.versions()}
+    assert min(map(len, registries.values())) > 100
+    known = {gb_id: entry["gb_type"] for registry in registries.values() for gb_id, entry in registry.items()}
+    for gb_id, gb_type in known.items():
         result = tlint("explain", gb_id)
-        assert result.code == 0
-        assert result.out.startswith(f"# {gb_id} {entry['gb_type']}")
+        assert (result.code, result.out.partition("\n")[0]) == (0, f"# {gb_id} {gb_type}")
+        assert all(registry[gb_id]["gb_type"] in result.out for registry in registries.values() if gb_id in registry)
+    assert tlint("explain", gb_type.upper()).out == result.out
+
+
+def test_explain_says_where_a_graph_break_is_known(tlint: Tlint) -> None:
+    assert tlint("explain", "GB0124").out.endswith(f"In torch {facts.versions()[0]} to {facts.versions()[-1]}.\n")
+    gone = tlint("explain", "GB0060").out
+    assert gone.startswith("# GB0060 Failed to trace unittest method\n")
+    assert gone.endswith("2.13.\n")
+    assert "No rule predicts it" in gone
+
+
+def test_explain_a_callee(tlint: Tlint) -> None:
+    shuffle = tlint("explain", "random.shuffle").out
+    assert shuffle.startswith("# random.shuffle\n")
+    assert re.search(
+        r"^- torch .*2\.13: breaks: Attempted to call function marked as skipped \(GB0007\)$", shuffle, re.M
+    )
+    assert re.search(r"^- torch 2\.14.*: does not break$", shuffle, re.M)
+    assert "- TL113 random-state: " in shuffle
+    item = tlint("explain", "Tensor.item").out
+    assert item.startswith("# torch.Tensor.item\n")
+    assert "; `fullgraph=True` captures it\n" in item
+    assert " when called with one argument: Dynamic shape operator" in tlint("explain", "torch.where").out
+    assert " without `num_classes`: " in tlint("explain", "one_hot").out
+    assert tlint("explain", "torch.functional.einsum").out.startswith("# torch.einsum\n"), "by any of its names"
 
 
 def test_explain_names_the_rule_that_finds_a_graph_break(tlint: Tlint) -> None:
@@ -107,7 +136,13 @@ def test_explain_names_the_rule_that_finds_a_graph_break(tlint: Tlint) -> None:
 
 @pytest.mark.parametrize(
     ("subject", "says"),
-    [("tensor-to-pyton", "did you mean 'tensor-to-python'"), ("zzz", "`tlint rules` lists them"), ("GB9999", "GB9999")],
+    [
+        ("tensor-to-pyton", "did you mean 'tensor-to-python'?"),
+        ("zzz", "`tlint rules` lists the rules; graph breaks are written GB0124"),
+        ("GB9998", "GB9998: no graph break has this id in torch 2."),
+        ("Data-dependent branch", "did you mean 'Data-dependent branching'?"),
+        ("item", "did you mean 'numpy.ndarray.item' or 'torch.Tensor.item'?"),
+    ],
 )
 def test_explain_something_unknown(tlint: Tlint, subject: str, says: str) -> None:
     result = tlint("explain", subject)
@@ -411,6 +446,37 @@ def test_selectors(project: Project, tlint: Tlint) -> None:
 def test_the_configuration_selects(project: Project, tlint: Tlint) -> None:
     project({"m.py": BREAKS, "pyproject.toml": '[tool.tlint]\nignore = ["logging-call"]\n'})
     assert [code for code, _, _ in found(tlint("m.py", "--output-format", "json"))] == ["TL101"]
+
+
+HEALED = """\
+import random
+import torch
+
+
+@torch.compile
+def step(x, order):
+    random.shuffle(order)
+    return x.sum().item()
+"""
+
+
+def test_what_an_upgrade_heals(project: Project, tlint: Tlint) -> None:
+    """`random.shuffle` is traced from torch 2.14 on."""
+    project({"m.py": HEALED})
+    versions = {f["line"]: f["torch"] for f in tlint("--target-torch", "2.13,2.14", *JSON).report["findings"]}
+    assert versions == {7: ["2.13"], 8: ["2.13", "2.14"]}
+    both = tlint("--target-torch", "2.13,2.14")
+    assert "\ntorch 2.13 → 2.14: 1 healed, 0 new.\n" in both.out
+    assert "only under torch 2.13" in both.out
+    assert "torch 2.14 → 2.13: 0 healed, 1 new." in tlint("--target-torch", "2.14,2.13").out
+    one, other = tlint("--target-torch", "2.13,2.14", "--output-format", "concise").out.splitlines()
+    assert one.endswith("(healed in torch 2.14) [torch 2.13]")
+    assert not other.endswith("]")
+    assert "torch 2.13 -> 2.14: 1 healed, 0 new." in tlint("--target-torch", "2.13,2.14", "--statistics").out
+    alone, newest = tlint("--target-torch", "2.13").out, tlint("--target-torch", "2.14").out
+    assert "(healed in torch 2.14)" in " ".join(alone.split())
+    assert "→" not in alone + newest
+    assert "healed" not in newest
 
 
 def test_a_rule_in_preview(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:

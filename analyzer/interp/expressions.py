@@ -447,7 +447,9 @@ def set_apart(m: Machine, f: Frame, node: Any, kind: str, iterable: Value) -> No
     if sys.version_info >= (3, 12) or kind == "generator":
         return
     displayed = isinstance(node.generators[0].iter, (ast.List, ast.Tuple))  # of these the compiler makes a tuple
-    if displayed or all(v.is_tensor or v is UNKNOWN or of_type(v) in ("tuple", "range", "Size") for v in members(iterable)):
+    if displayed or all(
+        v.is_tensor or v is UNKNOWN or of_type(v) in ("tuple", "range", "Size") for v in members(iterable)
+    ):
         return
     outside = set(ast.walk(node.generators[0].iter))  # evaluated before the comprehension is entered
     named = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n not in outside]

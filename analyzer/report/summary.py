@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 from tlint.analyzer.model import Finding, Report, RootKind, Severity, Status
@@ -36,6 +37,12 @@ def where(path: str, cell: int | None) -> str:
     return path if cell is None else f"{path}:cell {cell}"
 
 
+def only_under(report: Report, finding: Finding) -> str:
+    """ "torch 2.10" where a finding does not hold for all versions that were looked at, else ""."""
+    some = finding.torch if 0 < len(finding.torch) < len(report.target_torch) else ()
+    return f"torch {', '.join(some)}" if some else ""
+
+
 def flat(text: str) -> str:
     """Text from a rule, the user's program or the compiler, in one line."""
     return " ".join(text.split())
@@ -60,6 +67,16 @@ def found(report: Report, shown: list[Finding]) -> str:
     if unpredicted := sum(f.code == "TL199" for f in shown):
         words.append(f"{unpredicted} unpredicted")
     return f"{sentence}: {', '.join(words)}." if words else sentence + "."
+
+
+def differences(report: Report, arrow: str) -> list[str]:
+    """ "torch 2.10 → 2.14: 31 healed, 2 new." for each version that was looked at and the next one."""
+    sentences = []
+    for old, new in itertools.pairwise(report.target_torch):
+        holds = [(old in f.torch, new in f.torch) for f in active(report)]
+        healed, fresh = holds.count((True, False)), holds.count((False, True))
+        sentences.append(f"torch {old} {arrow} {new}: {healed} healed, {fresh} new.")
+    return sentences
 
 
 def left_out(report: Report, folded: list[Finding], min_confidence: str) -> list[str]:

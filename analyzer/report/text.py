@@ -13,7 +13,18 @@ from rich.text import Text
 
 from tlint.analyzer.model import Confidence, Finding, Fix, Report, Root, RootKind, RootPath, Severity, Status, Target
 from tlint.analyzer.report.frame import frame, visible, window
-from tlint.analyzer.report.summary import flat, fold, found, judged, left_out, looked_at, plural, where
+from tlint.analyzer.report.summary import (
+    differences,
+    flat,
+    fold,
+    found,
+    judged,
+    left_out,
+    looked_at,
+    only_under,
+    plural,
+    where,
+)
 
 WIDEST = 120
 NARROWEST = 40
@@ -95,7 +106,8 @@ def render(
     if report.targets:
         write_targets(page)
         page.line()
-    for sentence in (found(report, shown), " ".join(left_out(report, folded, min_confidence)), looked_at(report)):
+    left = " ".join(left_out(report, folded, min_confidence))
+    for sentence in (found(report, shown), *differences(report, page.arrow), left, looked_at(report)):
         if sentence:
             page.paragraph(Text(sentence), rest="  ")
 
@@ -146,6 +158,8 @@ def notes(page: Page, finding: Finding, *, explain: bool) -> Iterator[Text]:
     if finding.paths:
         yield way(page, finding)
     limits = []
+    if only := only_under(page.report, finding):
+        limits.append(f"only under {only}")
     if finding.conditions:
         limits.append("only when " + " and ".join(finding.conditions))
     if finding.confidence is not Confidence.certain and finding.verdict.status is not Status.confirmed:
