@@ -4,6 +4,7 @@ offline."""
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import itertools
 import re
@@ -106,6 +107,7 @@ def _claiming(gb_type: str, known: Iterable[Rule]) -> str:
 # Graph breaks ---------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def _graph_breaks() -> dict[str, dict[str, Entry]]:
     """What each version's registry says of a break: id → version → entry."""
     found: dict[str, dict[str, Entry]] = {}
