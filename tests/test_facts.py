@@ -211,6 +211,15 @@ def test_what_a_row_says(version: str, name: str, column: str, value: Any) -> No
     assert facts.load(version).callables[name][column] == value
 
 
+def test_a_torch_without_an_adapter_gets_the_nearest() -> None:
+    """In a process of its own: what is imported by its bare name, and what an adapter replaces, stays there."""
+    pytest.importorskip("torch")
+    nearest = {"2.7.1": "v2_8", "2.8.0+cpu": "v2_8", "2.11.0": "v2_8", "2.12.1": "v2_12", "2.99.0a0": "v2_12"}
+    code = f"from worker.main import adapter_for\nfor v in {list(nearest)}: print(adapter_for(v).__name__)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=VERSIONS.parent, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"{folder}.adapter" for folder in nearest.values()]
+
+
 def test_rows_are_what_this_torch_does(generate: ModuleType, tmp_path: Path) -> None:
     """Some rows, observed again under the torch at hand."""
     torch = pytest.importorskip("torch")

@@ -1,8 +1,8 @@
 """Every line of a fixture says what must be found on it: statically for each torch, and by the compiler itself.
 
 `# expect: TL101` has to be found, and confirmed if it makes a claim. `# ok: TL101` must stay silent, and not break.
-`# todo: TL101` breaks and is not found yet: once it is, the comment has to become an `expect`. `# expect[2.13]: TL101`
-holds for that torch, and is an `ok` for the others.
+`# todo: TL101` breaks and is not found yet: once it is, the comment has to become an `expect`. `# expect[2.13]: TL101`,
+`# expect[<2.14]: TL101` and `# expect[>=2.14]: TL101` hold for those versions of torch, and are an `ok` for the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent.parent / "fixtures"
 FIXTURES = sorted([*FOLDER.glob("rules/*.py"), *FOLDER.glob("seed/*.py")])
 TARGETS = [path for path in FIXTURES if "def tlint_inputs" in path.read_text(encoding="utf-8")]
 PYTHONS = [sys.executable, *filter(None, os.environ.get("TLINT_TEST_PYTHONS", "").split(os.pathsep))]
-COMMENT = re.compile(r"# (expect|ok|todo)(?:\[([\d.]+)\])?: (TL\d+(?:, TL\d+)*)")
+COMMENT = re.compile(r"# (expect|ok|todo)(?:\[(<|>=|)([\d.]+)\])?: (TL\d+(?:, TL\d+)*)")
 
 Place = tuple[int, str]
 
@@ -41,9 +41,16 @@ class Comments:
 def comments(path: Path, torch: str) -> Comments:
     found = Comments()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        for what, only, codes in COMMENT.findall(line):
-            getattr(found, what if only in ("", torch) else "ok").update((number, code) for code in codes.split(", "))
+        for what, order, version, codes in COMMENT.findall(line):
+            kind = what if not version or holds(torch, order, version) else "ok"
+            getattr(found, kind).update((number, code) for code in codes.split(", "))
     return found
+
+
+def holds(torch: str, order: str, version: str) -> bool:
+    """Whether "2.10" is before ("<"), from on (">=") or just ("") this version."""
+    given, limit = (tuple(map(int, text.split("."))) for text in (torch, version))
+    return {"<": given < limit, ">=": given >= limit, "": given == limit}[order]
 
 
 def run(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Report:

@@ -3,7 +3,8 @@
 Makes an environment for that release (or takes the interpreter given, which needs torch, numpy and expecttest), reads
 what torch says of itself (mine.py), runs its operators, modules and everything in probes.py under Dynamo (observe.py),
 and writes `v2_13/facts.json`, a row a line, sorted, so that a diff of two versions can be read. Then says what broke
-and what healed since the version before.
+and what healed since the version before, and runs every fixture and every rule's examples under that torch: what fails
+there is what rules or an adapter have to learn. The interpreter that runs this script has tlint and pytest.
 
 A row of "callables" has those of these keys that are known:
   returns       TYPE: Tensor, Tensor[bool|int|float|complex], Tensor[same] (the dtype class of the first tensor given),
@@ -32,6 +33,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import venv
 from collections.abc import Iterator, Sequence
@@ -39,7 +41,7 @@ from typing import Any
 
 from probes import CONDITIONAL, PROBES, RETURNS, Statement  # type: ignore[import-not-found]  # the file beside this script
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
 Json = dict[str, Any]
 
 # Calls to try of functions that nobody wrote a probe for, in this order: the first that runs in eager mode is compiled.
@@ -406,10 +408,23 @@ def generate(version: str, python: str, work: pathlib.Path, only: Sequence[str] 
     print(f"{len(rows)} callables, {tried} tried, {breaking} break; torch {mined['torch']}")
 
 
-def main() -> None:
+def sweep(version: str, python: str) -> int:
+    """Each fixture and example that is looked at for this version or verified under it. The exit code of pytest."""
+    chosen = ["tests/test_fixtures.py", "tests/test_rules.py", "-k", f"{python} or -{version}]"]
+    print(f"fixtures under torch {version}:", flush=True)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *chosen],
+        cwd=HERE.parent.parent,
+        env={**os.environ, "TLINT_TEST_PYTHONS": python},
+    ).returncode
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("version", help="major.minor, as in 2.13")
-    parser.add_argument("--python", help="an interpreter that has that torch, numpy and expecttest")
+    parser.add_argument(
+        "--python", type=os.path.abspath, help="an interpreter that has that torch, numpy and expecttest"
+    )
     parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="try these again; other rows are kept")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for what was mined and observed")
     options = parser.parse_args()
@@ -418,7 +433,8 @@ def main() -> None:
         work.mkdir(exist_ok=True)
         python = options.python or environment(options.version, work / "environment")
         generate(options.version, python, work, options.only)
+        return 0 if options.only else sweep(options.version, python)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -17,6 +17,7 @@ import itertools
 import json
 import linecache
 import os
+import pathlib
 import re
 import select
 import signal
@@ -31,7 +32,11 @@ from typing import Any
 import numpy
 import torch
 import torch._dynamo
-from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+sys.path.append(str(pathlib.Path(__file__).parent.parent))
+from worker.main import adapter_for  # type: ignore[import-not-found]  # beside this folder
+
+adapter = adapter_for(torch.__version__)
 
 LIMIT = 20.0  # seconds a probe
 TOGETHER = 20  # probes that share a fork
@@ -150,13 +155,7 @@ def compile_text(text: str, namespace: dict[str, Any]) -> dict[str, Any]:
 
 def watch(function: Callable[..., Any], args: tuple[Any, ...], lines: range, fullgraph: bool) -> dict[str, str]:
     """The first break within `lines` when Dynamo runs `function`, or the error that stopped it, or nothing."""
-    seen: list[tuple[str, Any, str]] = []
-    graphs: list[Any] = []
-    original = InstructionTranslatorBase.log_graph_break
-
-    def spy(self: Any, code_options: Any, reason: str, exc: Any) -> None:
-        seen.append((getattr(exc, "gb_type", None) or type(exc).__name__, getattr(exc, "real_stack", None), str(exc)))
-        original(self, code_options, reason, exc)
+    log, graphs = Log(), []
 
     def backend(graph: Any, inputs: Any) -> Any:
         graphs.append(graph)
@@ -165,23 +164,42 @@ def watch(function: Callable[..., Any], args: tuple[Any, ...], lines: range, ful
     torch._dynamo.reset()
     # It flushes the CPU's caches to time a guard: a third of a probe's time.
     torch._dynamo.guards.profile_guard_manager = lambda *args: 0.0
-    InstructionTranslatorBase.log_graph_break = spy
     error = ""
-    try:
-        torch.compile(function, backend=backend, fullgraph=fullgraph)(*args)
-    except torch._dynamo.exc.TorchDynamoException as exc:
-        seen.append((getattr(exc, "gb_type", None) or "", getattr(exc, "real_stack", None), str(exc)))
-        error = "" if seen[-1][0] else type(exc).__name__
-    except Exception as exc:
-        error = type(exc).__name__
-    finally:
-        InstructionTranslatorBase.log_graph_break = original
-    for gb_type, stack, message in seen:
-        if gb_type and any(frame.filename == FILE and frame.lineno in lines for frame in stack or ()):
-            return {"gb_type": cause(gb_type, message)}
+    with adapter.hooks(log):
+        try:
+            torch.compile(function, backend=backend, fullgraph=fullgraph)(*args)
+        except Exception as exc:
+            log.note(exc)
+            error = "" if getattr(exc, "gb_type", None) else type(exc).__name__
+    for gb_type, stack in log.breaks:
+        if any(frame.filename == FILE and frame.lineno in lines for frame in stack):
+            return {"gb_type": gb_type}
     if error:
         return {"error": error}
     return {} if graphs else {"skipped": "no graph was captured"}
+
+
+class Log:
+    """Each break with its type and stack, in the order in which Dynamo told of them."""
+
+    current = None
+
+    def __init__(self) -> None:
+        self.breaks: list[tuple[str, Any]] = []
+
+    def note(self, error: BaseException) -> None:
+        if gb_type := getattr(error, "gb_type", None):
+            self.breaks.append((cause(gb_type, str(error)), getattr(error, "real_stack", None) or ()))
+
+    def stepped(self, translator: Any) -> None:
+        pass  # what is executed is of no interest here
+
+    def logged(self, translator: Any, error: BaseException, reason: str) -> None:
+        self.note(error)
+
+    def converted(self, code: types.CodeType, error: BaseException | None) -> None:
+        if error is not None:
+            self.note(error)
 
 
 def cause(gb_type: str, message: str) -> str:

@@ -89,22 +89,19 @@ def lower(
 
 
 def private_names() -> ModuleType:
-    """`versions/vX_YY/gpu.py` for the running torch: the newest that is not newer than it."""
+    """`versions/vX_YY/gpu.py` for the running torch: the newest that is not newer than it, else the oldest."""
     running = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     known = sorted(
         (tuple(int(part) for part in re.findall(r"\d+", file.parent.name)), file.parent.name)
         for file in VERSIONS.glob("v*_*/gpu.py")
     )
-    folders = [folder for version, folder in known if version <= running]
-    if not folders:
-        oldest = ".".join(map(str, known[0][0]))
-        raise Unavailable(
-            f"torch {torch.__version__} is too old to build machine code without a GPU: {oldest} at least"
-        )
+    folders = [folder for version, folder in known if version <= running] or [known[0][1]]
     if str(VERSIONS) not in sys.path:
         sys.path.insert(0, str(VERSIONS))
     try:
-        return importlib.import_module(f"{folders[-1]}.gpu")
+        names = importlib.import_module(f"{folders[-1]}.gpu")
+        with names.traced_for_gpu():
+            return names
     except (ImportError, AttributeError) as error:
         raise Unavailable(f"torch {torch.__version__} differs from what {folders[-1]} knows: {error}") from error
 

@@ -41,6 +41,8 @@ def serve(descriptor: int) -> None:
         return
     try:
         stages, adapter = package("stages"), adapter_for(torch.__version__)
+        with adapter.hooks(None), adapter.inductor_replaced(None), adapter.disabled(()):
+            pass  # every private name is there
     except (ImportError, AttributeError) as error:
         say.send("fatal", detail=f"torch {torch.__version__} lacks what is needed to watch its compiler: {error}")
         return
@@ -113,9 +115,8 @@ def package(name: str) -> types.ModuleType:
 def adapter_for(version: str) -> types.ModuleType:
     """The adapter of the newest known version that is not newer than the torch at hand, else the oldest."""
     sys.path.append(str(VERSIONS))
-    known = sorted(
-        (tuple(int(part) for part in folder.name[1:].split("_")), folder.name) for folder in VERSIONS.glob("v*_*")
-    )
+    folders = (file.parent.name for file in VERSIONS.glob("v*_*/adapter.py"))
+    known = sorted((tuple(int(part) for part in folder[1:].split("_")), folder) for folder in folders)
     running = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     fitting = [name for key, name in known if key <= running] or [known[0][1]]
     return importlib.import_module(f"{fitting[-1]}.adapter")

@@ -1,6 +1,7 @@
-"""What the worker needs of Dynamo's private names, as they are in torch 2.13.
+"""What the worker needs of Dynamo's private names, as they are in torch 2.12 and, so far, all later ones.
 
-A later version's adapter imports this one and states only what changed.
+A folder of a version has an adapter only where names differ from those before. It imports the nearest and states what
+differs.
 """
 
 from __future__ import annotations
@@ -99,19 +100,19 @@ class Watcher(Protocol):
 
 @contextlib.contextmanager
 def hooks(watcher: Watcher) -> Iterator[None]:
-    step, log = InstructionTranslatorBase.step, InstructionTranslatorBase.log_graph_break
-    convert = ConvertFrameAssert.__call__
+    with steps(watcher), logs(watcher):
+        yield
+
+
+@contextlib.contextmanager
+def steps(watcher: Watcher) -> Iterator[None]:
+    step, convert = InstructionTranslatorBase.step, ConvertFrameAssert.__call__
 
     def watched_step(self: Any) -> bool:
         watcher.current = self
         going = step(self)
         watcher.stepped(self)
         return going
-
-    def watched_log(self: Any, code_options: Any, reason: str, exc: Any) -> None:
-        if not exc.logged:
-            watcher.logged(self, exc, reason)
-        log(self, code_options, reason, exc)
 
     def watched_convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         code = frame.f_code
@@ -125,9 +126,21 @@ def hooks(watcher: Watcher) -> Iterator[None]:
 
     with (
         mock.patch.object(InstructionTranslatorBase, "step", watched_step),
-        mock.patch.object(InstructionTranslatorBase, "log_graph_break", watched_log),
         mock.patch.object(ConvertFrameAssert, "__call__", watched_convert),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def logs(watcher: Watcher) -> Iterator[None]:
+    log = InstructionTranslatorBase.log_graph_break
+
+    def watched_log(self: Any, code_options: Any, reason: str, exc: Any) -> None:
+        if not exc.logged:
+            watcher.logged(self, exc, reason)
+        log(self, code_options, reason, exc)
+
+    with mock.patch.object(InstructionTranslatorBase, "log_graph_break", watched_log):
         yield
 
 

@@ -46,6 +46,10 @@ from torch.utils import _pytree as pytree
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
 
+# Settings under which graphs are traced and lowered.
+AUTOGRAD = {"enable_autograd_cache": False, "force_non_lazy_backward_lowering": True}
+INDUCTOR = {"force_disable_caches": True, "compile_threads": 1, "use_static_triton_launcher": False}
+
 # Nodes of Inductor's schedule that are external in form only: they pick a result, read a number, or check one.
 NO_CALL = (ir.MultiOutput, ir.UserDefinedTritonKernel, ir.DynamicScalar, ir.AssertScalar)
 
@@ -185,8 +189,8 @@ def traced_for_gpu() -> Iterator[None]:
         mock.patch.dict(sdpa.py_kernels, chosen),
         mock.patch.object(decomposition, "is_gpu", return_value=True),
         # Dynamo knows kernels of the user's own where a device for them is at hand.
-        mock.patch.object(torch.utils._triton, "has_triton", torch.utils._triton.has_triton_package),
-        functorch_config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=True),
+        mock.patch.object(torch.utils._triton, "has_triton", return_value=torch.utils._triton.has_triton_package()),
+        functorch_config.patch(AUTOGRAD),
         dynamo_config.patch(automatic_dynamic_local_pgo=False),  # sizes seen in earlier runs are no part of this one
     ):
         sdpa._dispatch_cache.clear()
@@ -308,9 +312,7 @@ def described(gpu: Mapping[str, Any]) -> Iterator[None]:
         stack.enter_context(mock.patch.dict(device_interface.device_interfaces, {"cuda": interface(gpu)}))
         for owner, name, value in replaced:
             stack.enter_context(mock.patch.object(owner, name, value))
-        stack.enter_context(
-            inductor_config.patch(force_disable_caches=True, compile_threads=1, use_static_triton_launcher=False)
-        )
+        stack.enter_context(inductor_config.patch(INDUCTOR))
         forget_device()
         try:
             yield
