@@ -188,7 +188,8 @@ class Log:
         self.breaks: list[tuple[str, Any]] = []
 
     def note(self, error: BaseException) -> None:
-        if gb_type := getattr(error, "gb_type", None):
+        if isinstance(error, adapter.BREAKS):  # up to torch 2.9 some have no type
+            gb_type = getattr(error, "gb_type", None) or type(error).__name__
             self.breaks.append((cause(gb_type, str(error)), getattr(error, "real_stack", None) or ()))
 
     def stepped(self, translator: Any) -> None:
