@@ -92,12 +92,11 @@ def _rule(rule: Rule) -> str:
     return "\n\n".join(parts)
 
 
-def _claiming(gb_type: str, known: Iterable[Rule]) -> str:
+def _predicted(by: Iterable[Rule]) -> str:
     """The rules that predict a break, each with what to do."""
     lines = [
         f"- {rule.code} {rule.name}: {summary(rule)} What to do: {rule.remedy}. `tlint explain {rule.code}`"
-        for rule in known
-        if gb_type in rule.gb_types
+        for rule in by
     ]
     if not lines:
         return "No rule predicts it: `tlint verify` finds it by running the compiler (TL199)."
@@ -125,7 +124,7 @@ def _graph_break(gb_id: str, entries: Mapping[str, Entry], known: Iterable[Rule]
     former = dict.fromkeys(e["gb_type"] for e in entries.values() if e["gb_type"] != entry["gb_type"])
     parts = [
         f"# {gb_id} {entry['gb_type']}",
-        _claiming(entry["gb_type"], known),
+        _predicted(rule for rule in known if entry["gb_type"] in rule.gb_types),
         f"Dynamo says: {explanation}" if (explanation := _plain(entry["explanation"])) else "",
         " ".join(map(_plain, entry["hints"])),
         f"Context: `{context}`" if (context := _plain(entry["context"])) else "",
@@ -155,11 +154,11 @@ def _plain(text: str) -> str:
 
 
 def _callees(subject: str) -> list[str]:
-    """The functions of the facts that have this name, or whose name ends so."""
+    """The function of the facts that has this name; else those whose name ends so."""
     tables = [facts.load(version) for version in facts.versions()]
-    for table in reversed(tables):
-        if table.canonical(subject) in table.callables:
-            return [table.canonical(subject)]
+    for name, table in itertools.product((subject, f"builtins.{subject}"), reversed(tables)):
+        if table.canonical(name) in table.callables:
+            return [table.canonical(name)]
     return sorted({name for table in tables for name in table.callables if name.endswith(f".{subject}")})
 
 
@@ -169,12 +168,12 @@ def _callee(name: str, known: Iterable[Rule]) -> str:
     for version, row in rows.items():
         said.setdefault(_behaviour(row), []).append(version)
     newest = next(row for row in reversed(rows.values()) if row)
-    broken = [row["gb_type"] for row in rows.values() if row.get("gb_type")]
+    kinds = {row.get("kind") for row in rows.values() if "gb_type" in row}
     parts = [
         f"# {name}",
         "\n".join(f"- torch {_range(versions)}: {text}" for text, versions in said.items()),
         f"It returns `{newest['returns']}`." if newest.get("returns") else "",
-        _claiming(broken[-1], known) if broken else "",
+        _predicted(rule for rule in known if rule.kind in kinds) if kinds else "",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -103,6 +103,7 @@ class Rule:
 
     code: ClassVar[str]
     name: ClassVar[str]
+    kind: ClassVar[str] = ""  # of the callees that it reports, as in `Fact.kind`
     severity: ClassVar[Severity] = Severity.warning
     remedy: ClassVar[str] = ""
     gb_types: ClassVar[Sequence[str]] = ()

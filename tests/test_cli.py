@@ -110,6 +110,8 @@ def test_explain_a_callee(tlint: Tlint) -> None:
     )
     assert re.search(r"^- torch 2\.14.*: does not break$", shuffle, re.M)
     assert "- TL113 random-state: " in shuffle
+    assert "TL114" not in shuffle, "a break of the same type"
+    assert tlint("explain", "any").out.startswith("# builtins.any\n")
     item = tlint("explain", "Tensor.item").out
     assert item.startswith("# torch.Tensor.item\n")
     assert "; `fullgraph=True` captures it\n" in item

@@ -57,6 +57,7 @@ class BackwardInRegion(Rule):
     """
 
     code, name = "TL121", "backward-in-region"
+    kind = "backward"
     remedy = "compile the forward and the loss; call backward() and optimizer.step() outside"
     gb_types = (
         "Unsupported Tensor.backward() call",
@@ -72,7 +73,7 @@ class BackwardInRegion(Rule):
                 gb_types=("Call to `torch._dynamo.graph_break()`", "Attempted to call function marked as skipped"),
                 severity=Severity.error if event.fullgraph else Severity.info,
             )
-        elif fact := breaking(event, "backward"):
+        elif fact := breaking(event, self.kind):
             yield event.finding(
                 f"`{callee(event)}` computes gradients inside the compiled function",
                 gb_types=(fact.gb_type,),

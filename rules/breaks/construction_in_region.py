@@ -53,6 +53,7 @@ class ConstructionInRegion(Rule):
     """
 
     code, name = "TL131", "construction-in-region"
+    kind = "construction"
     remedy = "make it once, in `__init__` or at module level"
     gb_types = (
         "Attempted to use `torch.nn.Parameter()` constructor with Dynamo",
@@ -62,7 +63,7 @@ class ConstructionInRegion(Rule):
 
     def call(self, event: Event) -> Iterator[Finding]:
         # Calling a layer looks up the same row as making it.
-        if not isinstance(event.callee, ExternalInstance) and (fact := breaking(event, "construction")):
+        if not isinstance(event.callee, ExternalInstance) and (fact := breaking(event, self.kind)):
             yield event.finding(
                 f"`{callee(event)}` makes a new object in the compiled function",
                 gb_types=(fact.gb_type, *self.gb_types),

@@ -63,6 +63,7 @@ class DataDependentAssert(Rule):
     """
 
     code, name = "TL104", "data-dependent-assert"
+    kind = "data-dependent-assert"
     remedy = 'give the assertion a constant message, or use torch._assert_async(condition, "message")'
     gb_types = ("Data-dependent branching", "Data-dependent assertion failed (cannot compile partial graph)", VALUE)
 
@@ -75,7 +76,7 @@ class DataDependentAssert(Rule):
             )
 
     def call(self, event: Event) -> Iterator[Finding]:
-        fact = breaking(event, "data-dependent-assert")
+        fact = breaking(event, self.kind)
         if fact and fact.only == "closure":
             yield event.finding(f"the message of `{callee(event)}` is built from a tensor", gb_types=(fact.gb_type,))
         elif fact and any(tensors(*event.args)):

@@ -73,6 +73,7 @@ class DataDependentBranch(Rule):
     """
 
     code, name = "TL102", "data-dependent-branch"
+    kind = "data-dependent-branch"
     remedy = "use torch.where or torch.cond, or decide outside the compiled function"
     gb_types = ("Data-dependent branching", VALUE)
 

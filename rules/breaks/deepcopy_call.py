@@ -52,12 +52,13 @@ class DeepcopyCall(Rule):
     """
 
     code, name = "TL116", "deepcopy-call"
+    kind = "deepcopy"
     remedy = "clone the tensor, or copy in `__init__`"
     gb_types = ("Attempted to copy.deepcopy a tensor", "Attempted to call function marked as skipped")
 
     def call(self, event: Event) -> Iterator[Finding]:
         fact = event.fact
-        if fact is None or fact.kind != "deepcopy" or not fact.gb_type or not event.args:
+        if fact is None or fact.kind != self.kind or not fact.gb_type or not event.args:
             return
         copied = event.args[0]
         if any(tensors(copied)) or is_module(event, copied):

@@ -53,6 +53,7 @@ class DynamicShapeOp(Rule):
     """
 
     code, name = "TL105", "dynamic-shape-op"
+    kind = "dynamic-shape"
     remedy = (
         "keep the shape fixed: a mask with torch.where, a size that is given, or do it outside the compiled function"
     )
@@ -60,7 +61,7 @@ class DynamicShapeOp(Rule):
     when = "default"
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "dynamic-shape"):
+        if fact := breaking(event, self.kind):
             yield event.finding(
                 f"`{callee(event)}` has an output whose size depends on the data",
                 gb_types=(fact.gb_type,),

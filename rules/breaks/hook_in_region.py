@@ -60,12 +60,13 @@ class HookInRegion(Rule):
     """
 
     code, name = "TL124", "hook-in-region"
+    kind = "hook"
     remedy = "register it once, before the first compiled call; for gradients use a hook on the output tensor"
     # The second is what Dynamo says of `register_backward_hook`, which torch has deprecated.
     gb_types = ("setattr() on unsupported type", "Tensor with grad_fn()")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "hook"):
+        if fact := breaking(event, self.kind):
             if fact.only == "backward-hook":
                 what = f"`{callee(event)}` runs a module that has a backward hook"
             else:

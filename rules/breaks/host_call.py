@@ -58,10 +58,11 @@ class HostCall(Rule):
     """
 
     code, name = "TL114", "host-call"
+    kind = "host"
     remedy = "ask once, outside the compiled function, and pass the answer in"
     gb_types = ("Attempted to call function marked as skipped", "Unsupported method call")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        fact = breaking(event, "host")
+        fact = breaking(event, self.kind)
         if fact and event.callee.qualname != "torch._dynamo.graph_break":  # asked for
             yield event.finding(f"`{callee(event)}` asks the host", gb_types=(fact.gb_type, INSIDE), when=fact.when)

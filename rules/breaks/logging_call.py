@@ -56,11 +56,12 @@ class LoggingCall(Rule):
     """
 
     code, name = "TL111", "logging-call"
+    kind = "logging"
     remedy = "guard it with `if not torch.compiler.is_compiling():`, or move it out of the compiled function"
     gb_types = (LOGGER, "Failed to trace builtin operator", "Attempted to call function marked as skipped")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "logging"):
+        if fact := breaking(event, self.kind):
             yield event.finding(f"`{callee(event)}` writes output", gb_types=(fact.gb_type,), when=fact.when)
         elif event.fact is None and event.receiver is not None and event.receiver.qualname == "logging.Logger":
             # Libraries hang methods of their own on loggers (`warning_once`): Dynamo refuses any method of a logger.

@@ -54,9 +54,10 @@ class NumpyOnTensor(Rule):
     """
 
     code, name = "TL109", "numpy-on-tensor"
+    kind = "numpy"
     remedy = "use the torch operator, or compute it outside the compiled function"
     gb_types = ("attempted to trace numpy function unsupported by PyTorch", "Unsupported ndarray method call")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "numpy"):
+        if fact := breaking(event, self.kind):
             yield event.finding(f"Dynamo does not trace `{callee(event)}`", gb_types=(fact.gb_type,), when=fact.when)

@@ -50,9 +50,10 @@ class OpaqueCall(Rule):
     """
 
     code, name = "TL117", "opaque-call"
+    kind = "opaque"
     remedy = "call it outside, or wrap it as a torch.library.custom_op with a fake implementation"
     gb_types = ("Attempted to call function marked as skipped",)
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "opaque"):
+        if fact := breaking(event, self.kind):
             yield event.finding(f"Dynamo cannot look into `{callee(event)}`", gb_types=(fact.gb_type,), when=fact.when)

@@ -57,12 +57,13 @@ class RandomState(Rule):
     """
 
     code, name = "TL113", "random-state"
+    kind = "random-state"
     remedy = "draw with torch.rand and its kin, and seed outside the compiled function"
     gb_types = ("Attempted to call function marked as skipped", "Failed to convert args/kwargs to proxy", VALUE)
 
     def call(self, event: Event) -> Iterator[Finding]:
         generator = event.argument(None, "generator")
-        if fact := breaking(event, "random-state"):
+        if fact := breaking(event, self.kind):
             if not draws_array(event):
                 yield event.finding(
                     f"`{callee(event)}` reads or changes random state outside the graph",

@@ -61,10 +61,11 @@ class RecurrentLayer(Rule):
     """
 
     code, name = "TL133", "recurrent-layer"
+    kind = "recurrent"
     remedy = "compile what lies around it, or set torch._dynamo.config.allow_rnn and measure"
     gb_types = (RNN, "Attempted to call function marked as skipped")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "recurrent"):
+        if fact := breaking(event, self.kind):
             what = "runs a recurrent layer" if isinstance(event.callee, ExternalInstance) else "packs a sequence"
             yield event.finding(f"`{callee(event)}` {what}", gb_types=(fact.gb_type, RNN), when=fact.when)

@@ -58,6 +58,7 @@ class RequiresGradMutation(Rule):
     """
 
     code, name = "TL122", "requires-grad-mutation"
+    kind = "requires-grad"
     remedy = "set it outside the compiled function, on what is passed in"
     gb_types = (SETATTR, CALL, LEAK, CREATION, "Tensor.retain_grad() with AOTDispatcher")
 
@@ -68,7 +69,7 @@ class RequiresGradMutation(Rule):
     def call(self, event: Event) -> Iterator[Finding]:
         if event.method == "requires_grad_":
             yield from self.requires_grad_(event)
-        elif fact := breaking(event, "requires-grad"):
+        elif fact := breaking(event, self.kind):
             yield event.finding(
                 f"`{callee(event)}` changes what requires gradients", gb_types=(fact.gb_type,), when=fact.when
             )

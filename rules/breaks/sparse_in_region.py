@@ -50,6 +50,7 @@ class SparseInRegion(Rule):
     """
 
     code, name = "TL132", "sparse-in-region"
+    kind = "sparse"
     remedy = "make it outside the compiled function, or use index_add or scatter on dense tensors"
     gb_types = (
         "Sparse tensor creation not supported",
@@ -59,7 +60,7 @@ class SparseInRegion(Rule):
     )
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "sparse"):
+        if fact := breaking(event, self.kind):
             yield event.finding(
                 f"`{callee(event)}` makes a sparse or nested tensor",
                 gb_types=(fact.gb_type, *self.gb_types),

@@ -51,11 +51,12 @@ class StorageMutation(Rule):
     """
 
     code, name = "TL123", "storage-mutation"
+    kind = "storage"
     remedy = "use the operation that returns a new tensor"
     gb_types = ("Unsupported Tensor.resize_() call", "Failed to convert args/kwargs to proxy")
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, "storage"):
+        if fact := breaking(event, self.kind):
             yield event.finding(
                 f"`{callee(event)}` reaches for the memory of a tensor", gb_types=(fact.gb_type,), when=fact.when
             )

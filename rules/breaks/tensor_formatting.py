@@ -56,6 +56,7 @@ class TensorFormatting(Rule):
     """
 
     code, name = "TL112", "tensor-formatting"
+    kind = "format"
     remedy = "format its shape or dtype, or do it outside the compiled function"
     gb_types = (BUILTIN, REPR, "Observed exception", "torch.* op returned non-Tensor", VALUE)
 
@@ -67,7 +68,7 @@ class TensorFormatting(Rule):
             )
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if breaking(event, "format") and any(tensors(*given(event))):
+        if breaking(event, self.kind) and any(tensors(*given(event))):
             lazy = event.callee.qualname.endswith("str.format")
             yield event.finding(
                 f"`{callee(event)}` formats a tensor's values as text",

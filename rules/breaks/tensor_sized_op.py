@@ -68,6 +68,7 @@ class TensorSizedOp(Rule):
     """
 
     code, name = "TL107", "tensor-sized-op"
+    kind = "tensor-sized"
     remedy = "pass the size as an int (output_size=, num_classes=), known before the compiled function is called"
     gb_types = (VALUE, ITEM, "Dynamic shape operator")
 
@@ -80,7 +81,7 @@ class TensorSizedOp(Rule):
                     "`one_hot()` without `num_classes` looks for the largest index in the data",
                     gb_types=(event.fact.gb_type,),
                 )
-        elif (fact := breaking(event, "tensor-sized")) and any(unknown(t, fact) for t in tensors(*sizes(event))):
+        elif (fact := breaking(event, self.kind)) and any(unknown(t, fact) for t in tensors(*sizes(event))):
             if name == "builtins.range":
                 what = "the length of `range()` is a tensor"
             elif name.endswith(".repeat_interleave"):

@@ -62,6 +62,7 @@ class TensorToPython(Rule):
     """
 
     code, name = "TL101", "tensor-to-python"
+    kind = "tensor-to-python"
     remedy = "keep it a tensor, or read the value outside the compiled function"
     gb_types = (ITEM, VALUE)
     when = "default"
@@ -80,11 +81,7 @@ class TensorToPython(Rule):
             yield event.finding(
                 f"`{callee(event)}` needs a number, and gets a tensor", gb_types=(VALUE,), when="always"
             )
-        elif (
-            event.callee.qualname not in ELSEWHERE
-            and not is_known(event)
-            and (fact := breaking(event, "tensor-to-python"))
-        ):
+        elif event.callee.qualname not in ELSEWHERE and not is_known(event) and (fact := breaking(event, self.kind)):
             yield event.finding(
                 f"`{callee(event)}` reads a tensor's value into Python", gb_types=(fact.gb_type, VALUE), when=fact.when
             )

@@ -65,12 +65,13 @@ class UntraceableContext(Rule):
     """
 
     code, name = "TL115", "untraceable-context"
+    kind = "context"
     remedy = "enter it outside the compiled function"
     gb_types = (CONTEXT, "Unsupported method call")
 
     def call(self, event: Event) -> Iterator[Finding]:
         # Some break when they are made or asked, some only when a `with` enters them: the row's type tells which.
-        fact = breaking(event, "context")
+        fact = breaking(event, self.kind)
         if fact and fact.gb_type != CONTEXT:
             yield event.finding(
                 f"Dynamo does not trace `{callee(event)}`", gb_types=(fact.gb_type, CONTEXT, GENERATOR), when=fact.when
@@ -78,5 +79,5 @@ class UntraceableContext(Rule):
 
     def enter(self, event: Event) -> Iterator[Finding]:
         fact = event.facts.lookup(event.value.qualname)
-        if fact is not None and fact.kind == "context" and fact.gb_type == CONTEXT:
+        if fact is not None and fact.kind == self.kind and fact.gb_type == CONTEXT:
             yield event.finding(f"Dynamo does not trace a `with` on `{spelled(event.node)}`", gb_types=(CONTEXT,))
