@@ -21,6 +21,7 @@ from tlint.rules.base import Rule
 Entry = Mapping[str, Any]  # of a registry, or a row of the facts
 
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+RUNNING = "## What running tells"
 MOST = 8  # names that are given as examples
 
 # What `only` in the facts says of the calls that break (`compiler/versions/generate.py`).
@@ -80,11 +81,13 @@ def summary(rule: Rule) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    parts = [f"# {rule.code} {rule.name}", inspect.getdoc(rule) or ""]
+    """Its documentation, which may end with what only running tells, and how the compiler judges its findings."""
+    documentation = inspect.getdoc(rule) or ""
+    parts = [f"# {rule.code} {rule.name}", documentation]
     if rule.gb_types:
         mode = " in default mode (`fullgraph=True` captures it)" if rule.when == "default" else ""
         parts += [
-            "## What verifying tells",
+            *([] if RUNNING in documentation else [RUNNING]),
             f"`tlint verify` confirms a finding where Dynamo breaks at this very expression{mode}, mostly with one of "
             "these types. Where the expression was executed and Dynamo did not break, the finding is refuted.",
             "\n".join(f"- {gb_type}" for gb_type in rule.gb_types),

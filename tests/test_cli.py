@@ -80,6 +80,14 @@ def test_explain_a_rule(tlint: Tlint, subject: str) -> None:
     assert result.code == 0
     assert result.out.startswith("# TL101 tensor-to-python\n")
     assert "Bad" in result.out
+    running = result.out.partition("## What running tells\n")[2]
+    assert "in default mode (`fullgraph=True` captures it)" in running
+    assert f"- {ITEM}\n" in running
+
+
+def test_explain_says_once_what_running_tells(tlint: Tlint) -> None:
+    for code, rule in rules.load().items():
+        assert tlint("explain", code).out.count("## What running tells\n") == bool(rule.gb_types), code
 
 
 def test_explain_every_graph_break(tlint: Tlint) -> None:

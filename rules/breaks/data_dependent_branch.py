@@ -70,6 +70,11 @@ class DataDependentBranch(Rule):
 
     `torch.where` computes both sides, so it is only the same where the side not taken has no effects and raises
     nothing.
+
+    ## What running tells
+
+    Which values are tensors, where they come out of registries, data or dynamic attributes: a branch on such a one
+    shows as TL199.
     """
 
     code, name = "TL102", "data-dependent-branch"

@@ -54,6 +54,10 @@ class ExceptionControlFlow(Rule):
     ## Fix safety
 
     `if` and a caught `assert` differ under `python -O`, which drops assertions.
+
+    ## What running tells
+
+    Whether the assertion fails. One that holds does no harm, and its finding is refuted.
     """
 
     code, name = "TL136", "exception-control-flow"

@@ -57,6 +57,10 @@ class HookInRegion(Rule):
 
     Registered once, the hook runs once a call; registered on each call, the hooks add up. The first is nearly always
     meant.
+
+    ## What running tells
+
+    Which hooks a module has that other code was given: those of libraries are not seen.
     """
 
     code, name = "TL124", "hook-in-region"

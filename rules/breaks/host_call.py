@@ -55,6 +55,10 @@ class HostCall(Rule):
     ## Fix safety
 
     Moved out of the function or to import time, the call runs at another moment and perhaps less often.
+
+    ## What running tells
+
+    Calls of libraries that the facts do not know stay silent: a break shows as TL199.
     """
 
     code, name = "TL114", "host-call"

@@ -47,6 +47,10 @@ class OpaqueCall(Rule):
 
     A call that works on tensors can become a `torch.library.custom_op` with a fake implementation, which has to be
     written with care: a wrong one gives wrong results.
+
+    ## What running tells
+
+    Which functions of an extension module are opaque, where the facts do not know it: a break shows as TL199.
     """
 
     code, name = "TL117", "opaque-call"

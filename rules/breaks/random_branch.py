@@ -51,6 +51,10 @@ class RandomBranch(Rule):
 
     `torch.where` computes the layer that is dropped too: the same result, without the time saved. Where no layer is
     dropped in evaluation, test `self.training` first.
+
+    ## What running tells
+
+    One run takes one way at each draw. What lies on the other is unreached, which is no pass.
     """
 
     code, name = "TL103", "random-branch"

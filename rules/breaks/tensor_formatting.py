@@ -53,6 +53,10 @@ class TensorFormatting(Rule):
     ## Fix safety
 
     The text changes: it is yours to decide what it should say.
+
+    ## What running tells
+
+    Whether the text of an f-string is used, so that it breaks.
     """
 
     code, name = "TL112", "tensor-formatting"

@@ -62,6 +62,10 @@ class UntraceableContext(Rule):
     ## Fix safety
 
     Around the call, the lock is held longer and also while compiling.
+
+    ## What running tells
+
+    Whether a context manager of another library can be traced. It stays silent: a break shows as TL199.
     """
 
     code, name = "TL115", "untraceable-context"
