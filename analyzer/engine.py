@@ -483,7 +483,7 @@ def breaking(draft: Draft, sure: Confidence) -> bool:
 
 def lost(what: str, function: str) -> str:
     """What a break costs inside something that Dynamo cannot enter again."""
-    around = {"loop": "a loop", "with": "a context manager", "except": "an exception handler"}.get(what, f"a `{what}`")
+    around = {"loop": "a loop", "with": "a context manager"}.get(what, f"a `{what}`")
     return f"inside {around}, so that all of `{function}()` runs uncompiled"
 
 

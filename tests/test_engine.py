@@ -103,6 +103,49 @@ def test_severity_is_that_of_the_roots(compiled: str, severities: dict[str, Seve
     assert found == severities
 
 
+LOSING = {
+    "loop": "for _ in range(2):\n        x = shown(x)",
+    "`try`": "try:\n        x = shown(x)\n    except ValueError:\n        pass",
+    "context manager": "with Timer():\n        x = shown(x)",
+}
+RESUMED = (
+    "x = shown(x)",
+    "with torch.no_grad():\n        x = shown(x)",
+    "try:\n        pass\n    finally:\n        x = shown(x)",
+)
+TIMER = """
+import torch
+
+class Timer:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return False
+
+def shown(x):
+    y = x.sum().item()
+    return x + y
+
+@torch.compile
+def root(x):
+    """
+
+
+@pytest.mark.parametrize("around", LOSING)
+def test_a_break_that_loses_its_frame_says_so(around: str, tmp_path: Path) -> None:
+    (found,) = analyse(tmp_path, TIMER + LOSING[around] + "\n    return x\n").findings
+    assert found.severity is Severity.error
+    assert found.message.endswith(f"; inside a {around}, so that all of `root()` runs uncompiled")
+
+
+@pytest.mark.parametrize("body", RESUMED)
+def test_a_break_after_which_dynamo_goes_on(body: str, tmp_path: Path) -> None:
+    (found,) = analyse(tmp_path, TIMER + body + "\n    return x\n").findings
+    assert found.severity is Severity.warning
+    assert "uncompiled" not in found.message
+
+
 def test_named_roots_count_like_explicit_ones(tmp_path: Path) -> None:
     assert {f.severity for f in analyse(tmp_path, BODY, roots="modules").findings} == {Severity.warning}
     assert analyse(tmp_path, BODY, roots="explicit").findings == ()

@@ -1167,6 +1167,72 @@ class Net(torch.nn.Module):
 
 
 MORE = {
+    "the forward of an autograd.Function": """
+import torch
+from torch.autograd import Function
+
+class Scale(Function):
+    @staticmethod
+    def forward(ctx, x, by):
+        ctx.save_for_backward(x)
+        return x * by if x.sum() > 0 else x  # expect: TL102
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+class Shift(Function):
+    @staticmethod
+    def forward(x, by):
+        return x + by.item()  # expect: TL101
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+@torch.compile
+def root(x):
+    return Shift.apply(Scale.apply(x, 2), x.max())
+""",
+    "a set keeps equal constants once": """
+import torch
+
+KINDS = ["a", "b", "a", "b"]
+
+@torch.compile
+def root(x):
+    if len(set(KINDS)) == 2 and len({"a", "a"}) == 1:
+        return x / x.max().item()  # expect: TL101
+    return x.min().item()  # ok: TL101
+""",
+    "a field that is None until it is set": """
+import torch
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    sizes: list | None = None
+
+class Net(torch.nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+
+    def forward(self, x):
+        if not isinstance(self.config.sizes, list):
+            raise TypeError("sizes")
+        return x / x.max().item()  # expect: TL101
+""",
+    "what may be None is walked over where it is not": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, sizes: torch.Tensor | None = None):
+        for part, size in zip(x, sizes):
+            height, width = size
+            x = x + part.reshape(height, width).sum()  # expect: TL107
+        return x
+""",
     "a function of autograd": """
 import torch
 

@@ -294,10 +294,8 @@ def try_(m: Machine, f: Frame, node: ast.Try) -> bool:
         if handler.name:
             f.env[handler.name] = UNKNOWN
         f.doubtful += 1
-        f.holding.append("except")
         if block(m, f, handler.body):
             ends.append(f.env)
-        f.holding.pop()
         f.doubtful -= 1
     f.branches -= 1
     if ends:
