@@ -30,6 +30,7 @@ from tlint.analyzer.interp.values import (
     Sequence,
     Tensor,
     Value,
+    join,
     members,
 )
 from tlint.analyzer.model import Confidence, Root, RootKind, TlintError
@@ -476,11 +477,28 @@ def walk(m: Machine, entry: Entry) -> None:
         calls.invoke(m, frame, value, inputs, named[len(inputs) :] + more, value.definition.node)
         return
     arguments = calls.root_arguments(m, value)
-    if entry.inputs is not None:
+    if entry.inputs is None and entry.kind is RootKind.explicit:
+        arguments |= handed(m, value)
+    elif entry.inputs is not None:
         given = entry.inputs if value.receiver is None else (value.receiver, *entry.inputs)
         known = calls.bind_arguments(m, value.definition, given, ())
         arguments = {k: (v if v is not UNKNOWN else arguments.get(k, UNKNOWN)) for k, v in known.items()}
     calls.run(m, frame, value, arguments, value.definition.node)
+
+
+def handed(m: Machine, value: Function) -> dict[str, Value]:
+    """What the calls that were met give a root, for the parameters of which each call tells it.
+
+    A number is one of many, and that None was given says nothing of other calls.
+    """
+    first = () if value.receiver is None else (value.receiver,)
+    bound = [calls.bind_arguments(m, value.definition, first + a, k) for a, k in m.calls.get(value.definition, ())]
+    seen: dict[str, Value] = {}
+    for name in dict.fromkeys(name for one in bound for name in one):
+        values = [objects.soften(one.get(name, UNKNOWN)) for one in bound]
+        if not any(UNKNOWN in members(v) or v.is_none for v in values):
+            seen[name] = join(*(certain(v) for v in values))
+    return seen
 
 
 def left_open(m: Machine, value: Partial) -> tuple[tuple[str, Value], ...]:

@@ -547,3 +547,31 @@ def tlint_inputs():
     return torch.ones(3), 4, torch.zeros(3, dtype=torch.bool)
 """,
     )
+
+
+def test_a_root_is_given_what_its_calls_give_it(tmp_path: Path) -> None:
+    """Numbers are numbers, though not which; what one call does not tell stays a tensor, most likely."""
+    report = check(
+        tmp_path,
+        """
+import torch
+
+@torch.compile
+def step(x, n, scale, more):
+    for _ in range(n):  # ok: TL107
+        x = x * scale if scale > 1.0 else x  # ok: TL102
+    return x if more > 0 else -x  # expect: TL102
+
+class Net(torch.nn.Module):
+    def forward(self, x, steps):
+        return x if steps > 2 else x / x.max().item()  # expect: TL101
+
+def main(loader):
+    net = torch.compile(Net())
+    for more in loader:
+        step(net(torch.randn(3), 4), 3, 0.5, more)
+
+step(torch.randn(4), 4, scale=2.0, more=torch.ones(()))
+""",
+    )
+    assert {f.code for f in report.findings} == {"TL101", "TL102"}

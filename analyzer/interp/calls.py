@@ -649,6 +649,8 @@ def small_keywords(keywords: Keywords) -> Keywords:
 def invoke(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     """Follow a function of the project."""
     outer = f.silent
+    if outer and ("compile" in callee.wrappers or callee.definition.name == "forward"):
+        m.calls.setdefault(callee.definition, []).append((args, keywords))
     boundary = next((w for w in callee.wrappers if w.startswith("disable") or w in ("script", "opaque")), None)
     if boundary is not None:
         m.emit(

@@ -130,6 +130,8 @@ class Machine:
         self.decorated: dict[FunctionDef, Value] = {}
         self.frames: dict[ModuleDef, Frame] = {}
         self.limit = DEPTH
+        # What code that is not compiled calls functions and modules with: what a root is given.
+        self.calls: dict[FunctionDef, list[tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]]] = {}
 
     def emit(self, kind: str, frame: Frame, node: ast.AST, **details: Any) -> None:
         if not frame.silent:
