@@ -35,7 +35,7 @@ from tlint.analyzer.model import (
     TlintError,
 )
 from tlint.analyzer.model import Frame as Step
-from tlint.analyzer.project import Workspace
+from tlint.analyzer.project import Workspace, torch_packages
 from tlint.analyzer.roots import Entry, find_roots, named, walk
 from tlint.analyzer.source import SourceError
 from tlint.rules.base import EVENTS, Event, Rule, Site
@@ -71,6 +71,10 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda f: (f.path, f.span, f.code, f.id)))
 
 
+# Where something is: the function, the statement, and the conditions under which it runs.
+Place = tuple[str, ast.stmt | None, tuple[str, ...]]
+
+
 @dataclass(slots=True)
 class Draft:
     """A finding while it may still be reached on other ways."""
@@ -90,6 +94,8 @@ class Draft:
     misuse: bool = False
     # Of the frames on the way, the innermost that a break here loses: what holds it, and its function.
     held: tuple[str, str] | None = None
+    # In an installed package: the calls of the project that enter it.
+    entered: dict[tuple[ModuleDef, ast.AST], Place] = field(default_factory=dict)
     # From each function on the way here: what has to hold, and which calls lead on.
     inner: dict[FunctionDef, tuple[tuple[str, ...], tuple[Step, ...]]] = field(default_factory=dict)
 
@@ -123,12 +129,15 @@ class _Run:
 
     def analysis(self) -> Analysis:
         self._read_all()
+        if self.workspace.python is not None and self._compiles():
+            self.project.packages = torch_packages(Path(self.workspace.python))
         entries, roots = find_roots(self.machine, self, self.settings, self.progress)
         targeted = self._targeted(entries) if self.settings.only_targets else []
         entries = targeted or entries
         for i, entry in enumerate(entries):
             self.progress("interpreting", i, len(entries))
             self.entry = entry
+            self.machine.into_packages = entry.kind > RootKind.assumed
             try:
                 walk(self.machine, entry)
             except Exception:  # one root's trouble costs that root, and is reported
@@ -136,7 +145,8 @@ class _Run:
         self.entry = None
         self._sites()
         self._unresolved(roots)
-        findings = [self._finding(draft) for draft in self.drafts.values()]
+        own = [draft for draft in self.drafts.values() if not draft.module.installed]
+        findings = [self._finding(draft) for draft in (*own, *self._folded())]
         return Analysis(
             findings=_ordered([*self._numbered(findings), *self.broken]),
             roots=tuple(roots),
@@ -145,6 +155,11 @@ class _Run:
             errors=tuple(self.errors),
             targeted=bool(targeted),
         )
+
+    def _compiles(self) -> bool:
+        """Whether there may be a root that somebody compiles: only from those are installed packages followed."""
+        asked = self.settings.root or self.settings.root_decorators or self.settings.verify_settings.targets
+        return bool(asked) or any("compile" in text for text in self.project.texts.values())
 
     def _targeted(self, entries: list[Entry]) -> list[Entry]:
         """The entries of the targets of verification; none where one of them is made by running the code only."""
@@ -230,6 +245,8 @@ class _Run:
         self.broken.append(self._bare("TL903", module.path, span, f"{what}, please report it: {trace}"))
 
     def compiled(self, frame: Frame, node: ast.AST, site: Site, callee: Value, args: Any, keywords: Any) -> None:
+        if frame.module.installed:
+            return
         old = self.sites.get(node)
         if old is not None:  # met again with other arguments: it compiles all of them
             targets = [v for one in (old[1], site) for v in members(one.target) if v.qualname]
@@ -249,6 +266,7 @@ class _Run:
                 draft.inner[function] = (held + conditions, (*ways, call, *steps))
             draft.conditions = tuple(c for c in draft.conditions if c in outer or c in conditions)
             self._held(draft, frame)
+            self._entered(draft, frame, node)
             name = self.entry.name if self.entry is not None else ""
             old = draft.paths.get(name)
             if old is None or (self.entry is not None and self.entry.dynamo.fullgraph and not old.fullgraph):
@@ -309,6 +327,7 @@ class _Run:
         if self.entry is not None and not draft.misuse:
             if self.entry.name not in draft.paths:
                 self._add_path(draft, self._steps(frame))
+            self._entered(draft, frame, at)
             breaks = breaking(draft, sure)
             for result in self.machine.running[-1:]:
                 result.findings.add(key)
@@ -319,6 +338,54 @@ class _Run:
                     resume(self.machine, frame)
                     self.event_at, self.found = (rule, frame, event), True
         return draft
+
+    def _entered(self, draft: Draft, frame: Frame, node: ast.AST) -> None:
+        """Note the call of the project that leads to a finding in an installed package, or that compiles it."""
+        if not draft.module.installed:
+            return
+        for at in frame.callers():
+            if not at.module.installed and at.function is not None:
+                draft.entered.setdefault((at.module, node), (at.qualname, at.statement, self._conditions(at)))
+                return
+            node = at.call if at.call is not None else node
+        if self.entry is not None and self.entry.site is not None:
+            module, call, function, statement = self.entry.site
+            draft.entered.setdefault((module, call), (function, statement, ()))
+
+    def _folded(self) -> list[Draft]:
+        """What breaks in installed packages, one finding for each call of the project that leads there."""
+        rule = self.known["TL191"]
+        folded: dict[tuple[ModuleDef, ast.AST, str], list[Draft]] = {}
+        for draft in self.drafts.values():
+            if breaking(draft, draft.confidence):
+                for module, node in draft.entered:
+                    folded.setdefault((module, node, draft.module.name.partition(".")[0]), []).append(draft)
+        drafts: list[Draft] = []
+        for (module, node, package), inner in folded.items():
+            inner.sort(key=lambda d: (-d.confidence, len(d.inner), d.module.name, d.span))
+            first = inner[0]
+            function, statement, conditions = first.entered[module, node]
+            places = f" in {len(inner)} places, first" if len(inner) > 1 else ""
+            message = (
+                f"`{package}` breaks the graph{places} in `{first.module.name}:{first.span.line}`: {first.message}"
+            )
+            drafts.append(
+                Draft(
+                    rule,
+                    module,
+                    function,
+                    statement,
+                    span_of(module, node),
+                    message,
+                    first.confidence,
+                    None,
+                    Claim("dynamo", tuple(dict.fromkeys(t for d in inner if d.claim for t in d.claim.gb_types))),
+                    conditions,
+                    tuple(Related(self.shown(d.module.path), d.span, f"{d.rule.code}: {d.message}") for d in inner[:5]),
+                    paths={name: path for d in inner for name, path in d.paths.items()},
+                )
+            )
+        return drafts
 
     def _held(self, draft: Draft, frame: Frame) -> None:
         if draft.held is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import logging
 import os
 import re
@@ -41,6 +42,7 @@ SKIPPED = frozenset(
 )
 LOCKS = {"uv.lock": "package", "pylock.toml": "packages", "poetry.lock": "package", "pdm.lock": "package"}
 PIN = re.compile(r"""(?<![\w.-])torch\s*(?:\[[^]]*\]\s*)?(?:=\s*["'])?===?\s*(\d+\.\d+)""", re.IGNORECASE)
+NEEDS_TORCH = re.compile(r"torch(?![\w.-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,17 @@ def site_packages(python: Path) -> tuple[Path, ...]:
     prefix = python.parent.parent
     patterns = ("lib/python3*/site-packages", "lib/python3/dist-packages", "Lib/site-packages")
     return tuple(sorted(folder for pattern in patterns for folder in prefix.glob(pattern)))
+
+
+def torch_packages(python: Path) -> dict[str, Path]:
+    """The installed packages that build on torch, by the name they are imported by: what their metadata requires."""
+    found: dict[str, Path] = {}
+    for folder in site_packages(python):
+        for package in importlib.metadata.distributions(path=[str(folder)]):
+            if any(NEEDS_TORCH.match(requirement) for requirement in package.requires or ()):
+                tops = (file.parent for file in package.files or () if file.name == "__init__.py")
+                found |= {top.name: folder for top in tops if len(top.parts) == 1}
+    return found
 
 
 def _installed_torch(python: Path) -> str | None:

@@ -48,6 +48,8 @@ class Entry:
     inputs: tuple[Value, ...] | None = None
     # Every `forward` is one: it is not entered where an earlier root has been.
     every: bool = False
+    # Where it is compiled: the call, the function and the statement around it.
+    site: tuple[ModuleDef, ast.AST, str, ast.stmt] | None = None
 
 
 def find_roots(
@@ -64,7 +66,8 @@ def find_roots(
             continue  # nothing is compiled
         how = {"method": "`.compile()`", "export": "`torch.export`"}.get(site.form, "`torch.compile`")
         dynamo = in_force(captured, dict(keywords), site.form)
-        made = list(entries_of(m, site.target, frame.module, RootKind.explicit, dynamo))
+        around = (frame.module, node, frame.qualname, site.statement)
+        made = [replace(e, site=around) for e in entries_of(m, site.target, frame.module, RootKind.explicit, dynamo)]
         resolved = bool(made) or any(isinstance(v, (ExternalInstance, External, Bound)) for v in members(site.target))
         shown = run.shown(frame.module.path)
         at = (shown, getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)

@@ -6,7 +6,7 @@ import ast
 import gc
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,9 @@ from tlint.analyzer.index.definitions import (
 
 __all__ = ["Assigned", "ClassDef", "FunctionDef", "ImportOf", "ModuleDef", "Project", "Symbol", "paused_gc"]
 
+# Modules of installed packages that are read in a run; further ones are what nothing is known of.
+MOST_INSTALLED = 500
+
 Reader = Callable[[Path], str]
 
 # `model.mask = …`, but not `self.mask = …`; and the names after `global`.
@@ -33,28 +36,30 @@ GLOBALS = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
 class Project:
     """The modules of a project by name and by path.
 
-    `read` returns a file's text; a file that does not parse is left out and its error kept in `errors`.
+    `read` returns a file's text; a file that does not parse is left out and its error kept in `errors`. `packages` are
+    installed packages that may be followed, with the folder that each lies in.
     """
 
     def __init__(self, root: Path, files: Iterable[Path], read: Reader) -> None:
         self.root = root
+        self.packages: dict[str, Path] = {}
         self.read = read
         self.files = tuple(files)
+        self._own = frozenset(self.files)
         self.errors: dict[Path, SyntaxError] = {}
         self.texts: dict[Path, str] = {}
         self._modules: dict[Path, ModuleDef | None] = {}
         self._packages: dict[Path, bool] = {}
         self._starred: dict[Path, dict[str, Symbol]] = {}
         self._names: dict[str, list[Path]] = {}
-        known = set(self.files)
         for path in self.files:
             if path.suffix == ".ipynb":
                 continue  # nothing imports a notebook
-            for name in self._candidates(path, known):
+            for name in self._candidates(path, self._own):
                 self._names.setdefault(name, []).append(path)
         self._prefixes = {name[:i] for name in self._names for i, c in enumerate(name) if c == "."} | set(self._names)
 
-    def _candidates(self, path: Path, known: set[Path]) -> Iterator[str]:
+    def _candidates(self, path: Path, known: Collection[Path]) -> Iterator[str]:
         """The names under which a file may be imported: from its top package, from the root, and from `src/`."""
         parts = [] if path.name == "__init__.py" else [path.stem]
         folder = path.parent
@@ -71,7 +76,7 @@ class Project:
                 if name != ".".join(parts):
                     yield name
 
-    def _is_package(self, folder: Path, known: set[Path]) -> bool:
+    def _is_package(self, folder: Path, known: Collection[Path]) -> bool:
         if folder not in self._packages:
             init = folder / "__init__.py"
             self._packages[folder] = init in known or init.exists()
@@ -96,7 +101,8 @@ class Project:
                     error if isinstance(error, SyntaxError) else SyntaxError(str(error) or type(error).__name__)
                 )
                 return None
-            module = ModuleDef(next(self._candidates(path, set())), path, text, tree, path.name == "__init__.py")
+            name = next(self._candidates(path, set()))
+            module = ModuleDef(name, path, text, tree, path.name == "__init__.py", path not in self._own)
             scan(module)
             self._modules[path] = module
         return self._modules[path]
@@ -110,10 +116,22 @@ class Project:
         """The project's module of that name; of several, the one nearest to the file that imports it."""
         paths = self._names.get(name)
         if not paths:
-            return None
+            return self._installed(name)
         if len(paths) > 1 and near is not None:
             paths = sorted(paths, key=lambda p: -len(shared(p, near)))
         return self.module_at(paths[0])
+
+    def _installed(self, name: str) -> ModuleDef | None:
+        """The module of an installed package; the project's own name for something wins."""
+        top = name.partition(".")[0]
+        if top not in self.packages or self.is_project(top):
+            return None
+        base = self.packages[top].joinpath(*name.split("."))
+        path = next(
+            (p for p in (base / "__init__.py", base.with_suffix(".py")) if p in self._modules or p.is_file()), None
+        )
+        known = len(self._modules) - len(self._own) < MOST_INSTALLED
+        return self.module_at(path) if path is not None and (known or path in self._modules) else None
 
     def is_project(self, name: str) -> bool:
         """Whether the name is a module or package of the project (a folder without `__init__.py` too)."""

@@ -125,6 +125,8 @@ class ModuleDef:
     text: str
     tree: ast.Module
     is_package: bool
+    # Of an installed package: read on the way from a root, and never reported on.
+    installed: bool = False
     symbols: dict[str, Symbol] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     # What its top level makes when it is interpreted.
