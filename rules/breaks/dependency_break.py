@@ -8,11 +8,9 @@ from tlint.rules.base import Rule
 class DependencyBreak(Rule):
     """An installed package breaks the graph when it is called here.
 
-    All that breaks below one call of the package is one finding, at your line; the places are listed with it.
+    ## What it means
 
-    ## Why it breaks
-
-    Dynamo follows calls into packages as it does into your own code. Packages that build on torch (by their metadata)
+    All that breaks below one call of the package is one finding, at your line; the places are listed with it. Dynamo follows calls into packages as it does into your own code. Packages that build on torch (by their metadata)
     are read from the project's environment, along the ways from what you compile. They are not reported on themselves.
 
     ## What to do
