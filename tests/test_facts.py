@@ -177,7 +177,6 @@ def test_compile_tables(version: str) -> None:
         ("torch.nonzero", "Dynamic shape operator", "default"),
         ("builtins.print", "Failed to trace builtin operator", "always"),
         ("socket.gethostname", "Attempted to call function marked as skipped", "always"),
-        ("copy.deepcopy", "Attempted to copy.deepcopy a tensor", "always"),
         ("random.uniform", None, None),
         ("os.getenv", None, None),
         ("re.match", None, None),

@@ -64,7 +64,7 @@ class RequiresGradMutation(Rule):
 
     def attribute(self, event: Event) -> Iterator[Finding]:
         if event.store and event.method == "requires_grad" and event.value.is_tensor:
-            yield event.finding(f"`{spelled(event.node)}` is assigned", gb_types=(SETATTR,))
+            yield event.finding(f"`{spelled(event.node)}` is assigned", gb_types=(SETATTR, LEAK))
 
     def call(self, event: Event) -> Iterator[Finding]:
         if event.method == "requires_grad_":
