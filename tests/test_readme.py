@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,24 @@ def test_commands(words: list[str], tlint: Tlint, monkeypatch: pytest.MonkeyPatc
     assert result.out
 
 
+def test_the_first_week(tmp_path: Path, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes files, so it is tried on a copy."""
+    shutil.copytree(ROOT / "fixtures" / "demo", tmp_path / "src")
+    (tmp_path / "tlint.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    [block] = blocks("shell")
+    assert tlint().code == 1
+    for line in block.splitlines():
+        command, *words = shlex.split(line, comments=True)
+        assert command == "tlint"
+        assert tlint(*words).code == 0, line
+    assert (tmp_path / ".tlint-baseline").is_file()
+    assert tlint("--no-baseline").code == 1, "a comment is for what no baseline holds"
+    (tmp_path / ".tlint-baseline").unlink()
+    assert tlint(*words).code == 0
+    assert tlint().code == 0
+
+
 def test_the_two_commands_for_a_fresh_machine() -> None:
     """They download torch: .ci/run runs the second, tests/test_demo.py what the first ends with."""
     demo, tests = (" ".join(words) for words in INSTALLING)
@@ -62,7 +81,7 @@ def test_the_two_commands_for_a_fresh_machine() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links(page: Path) -> None:
-    for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert re.match(r"https?://", link) or (page.parent / link).exists(), link
 
 
