@@ -422,6 +422,8 @@ def _analysis_options(command: argparse.ArgumentParser) -> None:
         "--target-torch", action="extend", type=_commas, metavar="VERSION,...", help="torch to look at the code for"
     )
     group.add_argument("--python", metavar="FILE|FOLDER", help="interpreter or environment of the project")
+    group.add_argument("--cache-dir", metavar="FOLDER", help="where results are kept (default: .tlint_cache)")
+    group.add_argument("--no-cache", dest="cache_dir", action="store_const", const="", help="keep and use no results")
 
 
 def _selection_options(command: argparse.ArgumentParser) -> None:

@@ -84,6 +84,7 @@ class Settings:
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     baseline: str | None = None
+    cache_dir: str | None = None
     python: str | None = None
     statistics: bool = False
     add_ignores: bool = False
@@ -138,7 +139,7 @@ def _read(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(verify, dict):
         raise TlintError(f"{path}: {prefix}verify must be a table")
     values = _fields(given, hints, path, prefix)
-    for name in ("baseline", "python"):
+    for name in ("baseline", "cache_dir", "python"):
         if values.get(name):
             values[name] = str(root / values[name])
     return values, _fields(verify, _hints(VerifySettings), path, f"{prefix}verify.")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tlint import rules
-from tlint.analyzer import baseline, engine, explain, ignores, notebook, project, selection, suppress
+from tlint.analyzer import baseline, cache, explain, ignores, notebook, project, selection, suppress
 from tlint.analyzer.config import Settings
 from tlint.analyzer.model import (
     Analysis,
@@ -58,7 +58,7 @@ def run(
             raise TlintError("\n".join(errors))
         settings = replace(settings, verify_settings=replace(settings.verify_settings, targets=asked))
 
-    analysis = engine.analyze(workspace, settings, progress)
+    analysis = cache.analyze(workspace, settings, progress)
     errors = (*errors, *analysis.errors)
     # Before the compiler is asked: what only a rule in preview predicts is unpredicted where that rule is off.
     offered = selection.available(known, settings)
@@ -129,7 +129,7 @@ def roots(
 ) -> tuple[tuple[Root, ...], tuple[str, ...]]:
     """The compile roots of the project that holds PATHs, and what was asked for by name and is none."""
     workspace = project.open_workspace(paths, settings, cwd, buffer)
-    analysis = engine.analyze(workspace, settings, progress)
+    analysis = cache.analyze(workspace, settings, progress)
     return notebook.lines_located(analysis.roots, functools.cache(workspace.cells)), analysis.errors
 
 

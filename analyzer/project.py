@@ -138,7 +138,7 @@ def open_workspace(
 def find_root(paths: Sequence[Path], cwd: Path) -> Path:
     """The nearest folder above all PATHs that has a marker of a project, else the folder that holds them."""
     common = _common(paths, cwd)
-    return next((folder for folder in (common, *common.parents) if _is_project(folder)), common)
+    return next((folder for folder in (common, *common.parents) if is_project(folder)), common)
 
 
 def _common(paths: Sequence[Path], cwd: Path) -> Path:
@@ -146,14 +146,14 @@ def _common(paths: Sequence[Path], cwd: Path) -> Path:
     return Path(os.path.commonpath(folders or [cwd]))
 
 
-def _is_project(folder: Path) -> bool:
+def is_project(folder: Path) -> bool:
     # A home folder kept in git is no project: it would be walked as a whole.
     return config.table(folder) is not None or ((folder / ".git").exists() and folder != Path.home())
 
 
 def _project_files(root: Path, paths: Iterable[Path], exclude: _Ignore) -> Iterator[Path]:
     """The files of the project. A folder without a marker is not walked: only what a script there could import."""
-    if _is_project(root):
+    if is_project(root):
         yield from _below(root, root, exclude)
         return
     for folder in {path.parent for path in paths if path.is_file()}:

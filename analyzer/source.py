@@ -41,11 +41,14 @@ class SourceError(TlintError):
 
 def read(path: Path) -> Source:
     """Read a file as Python would: an encoding cookie (PEP 263), a byte order mark, else UTF-8."""
+    return decode(path, contents(path))
+
+
+def contents(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise SourceError(path, 1, 1, f"cannot be read: {error.strerror or error}") from error
-    return decode(path, data)
 
 
 def decode(path: Path, data: bytes) -> Source:
@@ -82,7 +85,7 @@ def _decode(path: Path, data: bytes) -> Source:
 
 def edit(path: Path, edits: Collection[Edit]) -> None:
     """Make disjoint edits in a file, at lines of the text that is read of it. Its encoding and newlines stay."""
-    data = path.read_bytes()
+    data = contents(path)
     read = decode(path, data)
     text = data.decode(read.encoding)
     if read.cells:

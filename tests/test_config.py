@@ -38,6 +38,7 @@ def test_every_key_can_be_written(project: Project) -> None:
             min-confidence = "certain"
             exclude = ["legacy/"]
             baseline = "known"
+            cache-dir = "../cache"
             python = ".venv/bin/python"
             statistics = true
 
@@ -61,6 +62,7 @@ def test_every_key_can_be_written(project: Project) -> None:
     assert settings.per_file_ignores == {"tests/*": ("TL1",)}
     assert settings.python == str(root / ".venv/bin/python")
     assert settings.baseline == str(root / "known")
+    assert settings.cache_dir == str(root / "../cache")
     assert settings.statistics is True
     assert settings.verify is False
     assert settings.verify_settings == config.VerifySettings(
