@@ -63,6 +63,14 @@ OPAQUE = (
     "torch.compiler.nonstrict_trace",
     "torch.compiler.leaf_function",
 )
+# What makes a TorchScript module; of a function it makes one that Dynamo calls as it is.
+SCRIPTED = {
+    "torch.jit.script": "torch.jit.ScriptModule",
+    "torch._jit_internal.script": "torch.jit.ScriptModule",
+    "torch.jit.freeze": "torch.jit.ScriptModule",
+    "torch.jit.optimize_for_inference": "torch.jit.ScriptModule",
+    "torch.jit.trace": "torch.jit.TopLevelTracedModule",
+}
 PROPERTIES = ("builtins.property", "functools.cached_property", "torch.utils._python_dispatch.cached_property")
 
 
@@ -475,8 +483,10 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
         return args[0]
     if name in OPAQUE:
         given = next((a for a in args if isinstance(a, (Function, Partial))), None)
-        how = "script" if "script" in name else "opaque"
-        return wrapped(given, how) if given is not None else Partial(External(name))
+        if given is not None:
+            return wrapped(given, "script" if "script" in name else "opaque")
+        if not args or name not in SCRIPTED:
+            return Partial(External(name))
     if name in PROPERTIES and args:
         return wrapped(args[0], "property")
     if name in ("builtins.staticmethod", "builtins.classmethod") and args:
@@ -485,6 +495,9 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
     m.emit(
         "call", f, node, callee=External(name), args=args, keywords=keywords, fact=fact, method=name.rpartition(".")[2]
     )
+    given = members(library.first(args))
+    if name in SCRIPTED and any(objects.is_layer(m, v) or v.qualname in SCRIPTED.values() for v in given):
+        return ExternalInstance(SCRIPTED[name])
     handler = library.HANDLERS.get(name)
     if handler is not None:
         return handler(m, f, node, args, keywords)

@@ -468,10 +468,8 @@ def holds_tensors(m: Machine, v: Value) -> bool:
     match v:
         case Tensor():
             return True
-        case Instance(cls=cls):
-            return objects.is_module(m, cls.definition)
-        case ExternalInstance(cls=name):
-            return m.facts.canonical(name) in m.facts.modules
+        case Instance() | ExternalInstance():
+            return objects.is_layer(m, v)
         case Union():
             return any(holds_tensors(m, one) for one in v.members)
         case Sequence():

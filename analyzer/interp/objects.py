@@ -272,6 +272,16 @@ def torch_base(m: Machine, cls: ClassDef) -> str:
     return next((e for e in outside if e in m.facts.modules), "")
 
 
+def is_layer(m: Machine, v: Value) -> bool:
+    """Whether a value is an nn.Module: the project's, or one of torch's own."""
+    match v:
+        case Instance(cls=cls):
+            return is_module(m, cls.definition)
+        case ExternalInstance(cls=name):
+            return m.facts.canonical(name) in m.facts.modules
+    return False
+
+
 def find_method(m: Machine, cls: ClassDef, name: str) -> FunctionDef | None:
     for entry in mro(m, cls):
         if isinstance(entry, ClassDef) and name in entry.methods:
@@ -666,8 +676,7 @@ def child_of(m: Machine, v: Instance, named: bool) -> Value:
         for name, value in attributes_of(m, v).items()
         if name != "$super"
         for member in members(value)
-        if (isinstance(member, Instance) and is_module(m, member.cls.definition))
-        or (isinstance(member, ExternalInstance) and m.facts.canonical(member.cls) in m.facts.modules)
+        if is_layer(m, member)
     ]
     child = join(*found) if found else UNKNOWN
     return Sequence("tuple", (Scalar("str"), child)) if named else child

@@ -677,6 +677,13 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.nn.utils.rnn.pad_sequence": "nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(3)])",
         "torch.masked.masked_tensor": ("import torch.masked", "torch.masked.masked_tensor(x.float(), x > 1)"),
     },
+    "scripted": {
+        "torch.jit.ScriptModule.forward": ("net = torch.jit.script(nn.Linear(4, 4))", "net(torch.ones(2, 4))"),
+        "torch.jit.TopLevelTracedModule.forward": (
+            "net = torch.jit.trace(nn.Linear(4, 4), torch.ones(2, 4))",
+            "net(torch.ones(2, 4))",
+        ),
+    },
     "recurrent": {
         **{
             f"torch.nn.{name}.forward": (f"net = nn.{name}(4, 4)", "net(torch.ones(2, 4))")
@@ -1251,6 +1258,7 @@ CONDITIONAL: dict[str, tuple[str, str, Statement, Statement]] = {
 # Return types that follow from an argument other than the first tensor, which no call of ours can tell.
 RETURNS: dict[str, dict[str, str | dict[str, str]]] = {
     "builtins.sorted": {"returns": "list"},
+    "torch.jit.load": {"returns": "torch.jit.ScriptModule"},
     "builtins.tuple.__lt__": {"returns": "bool"},
     **{f"builtins.str.{name}": {"returns": "str"} for name in ("format", "__mod__")},
     **{f"torch.Tensor.__{name}__": {"returns": "str"} for name in ("format", "repr", "str")},
