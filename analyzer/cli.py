@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import io
 import logging
 import os
 import signal
@@ -35,23 +36,59 @@ log = logging.getLogger("tlint")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     try:
-        with _stoppable():
+        with _stoppable(), _flushed():
             options = _parser().parse_args(_with_command(words))
             _speak(options)
             return options.run(options)
     except TlintError as error:
-        print(f"tlint: error: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader (head, less) has had enough: not even the flush at exit may complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 2
+        _complain(f"tlint: error: {error}")
+    except BrokenPipeError:  # the reader (head, less) has had enough
+        _discard(sys.stdout)
     except Stopped as stop:
         return 128 + stop.number
+    except OSError as error:  # a full disk, a name that is too long: what surrounds us, and no bug of ours
+        _discard(sys.stdout)
+        _complain(f"tlint: error: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
     except Exception:  # a bug of ours; Python would exit with 1, which means "findings"
-        traceback.print_exc()
-        print("tlint: internal error; please report it with the lines above", file=sys.stderr)
-        return 2
+        _complain(f"{traceback.format_exc()}tlint: internal error; please report it with the lines above")
+    return 2
+
+
+def _open_streams() -> None:
+    """Make something of standard streams that are closed, or cannot show all that there is to say."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # else a file of ours would take the place
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python does with standard error
+    if os.environ.get("COLUMNS") == "0":
+        del os.environ["COLUMNS"]  # in no columns rich says nothing
+
+
+@contextlib.contextmanager
+def _flushed() -> Iterator[None]:
+    """What cannot be written is an error now, not when Python exits."""
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+
+
+def _complain(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:  # nobody can be told
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Write no more to a stream, whose flush at exit would fail again."""
+    with contextlib.suppress(io.UnsupportedOperation):  # one that has no descriptor cannot be full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Stopped(BaseException):
@@ -98,7 +135,7 @@ def check(options: argparse.Namespace) -> int:
     """Look at PATHs and report; with --verify, run the compiler too."""
     from tlint.analyzer import pipeline, report  # as in each command: `--help` need not wait for what it imports
 
-    cwd = Path.cwd()
+    cwd = _cwd()
     asked = _asked(options, cwd)
     settings = _settings(options, asked, cwd)
     if settings.reason and not settings.add_ignores:
@@ -122,7 +159,7 @@ def baseline_(options: argparse.Namespace) -> int:
     from tlint.analyzer import baseline, pipeline
     from tlint.analyzer.report import json_
 
-    cwd = Path.cwd().resolve()
+    cwd = _cwd()
     asked = _asked(options, cwd)
     if asked.errors:
         raise TlintError("\n".join(asked.errors))
@@ -156,7 +193,7 @@ def roots(options: argparse.Namespace) -> int:
     from tlint.analyzer import pipeline
     from tlint.analyzer.report import summary
 
-    cwd = Path.cwd()
+    cwd = _cwd()
     asked = _asked(options, cwd)
     settings = _settings(options, asked, cwd)
     with _progress(settings.quiet) as progress:
@@ -198,6 +235,13 @@ COMMANDS = {
 }
 
 
+def _cwd() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise TlintError("the working directory has been deleted") from error
+
+
 # What is asked for ----------------------------------------------------------------------------------------------------
 
 
@@ -221,15 +265,18 @@ def _asked(options: argparse.Namespace, cwd: Path) -> Asked:
     targets: list[str] = []
     errors: list[str] = []
     for word in options.words:
-        if Path(word).exists() and not (options.command == "verify" and Path(word).is_file()):
+        is_file, exists = os.path.isfile(word), os.path.exists(word)
+        is_target = _verifies(options) and (not exists or (is_file and options.command == "verify"))
+        file = _target_file(word, cwd) if is_target else word
+        if file is not None and (trouble := source.trouble(file)):
+            errors.append(f"{file or repr(file)}: {trouble}{_hint(word)}")
+        elif not is_target:
             paths.append(word)
-            continue
-        file = _target_file(word, cwd) if _verifies(options) else word
-        if file and not Path(file).exists():
-            errors.append(f"{file}: no such file or folder{_hint(word)}")
-            continue
-        targets.append(word)
-        files += [file] if file else []
+        elif file and os.path.isdir(file):
+            errors.append(f"{word}: {file} is a folder: a TARGET is FILE.py:NAME, or MODULE:NAME")
+        else:
+            targets.append(word)
+            files += [file] if file else []
     if errors and not (paths or targets):
         raise TlintError("\n".join(errors))
     looked_at = tuple(map(Path, [*paths, *files] or ["."]))
@@ -246,13 +293,15 @@ def _target_file(target: str, cwd: Path) -> str | None:
     place = place if separator else target
     if place.endswith(".py") or "/" in place:
         return place
+    if not separator or not all(map(str.isidentifier, place.split("."))):
+        return None
     module = Path(*place.split("."))
     candidates = [
         folder / file
         for folder in (Path(), Path("src"))
         for file in (module.with_suffix(".py"), module / "__init__.py")
     ]
-    return next((str(file) for file in candidates if separator and (cwd / file).is_file()), None)
+    return next((str(file) for file in candidates if os.path.isfile(cwd / file)), None)
 
 
 def _hint(word: str) -> str:
@@ -261,7 +310,7 @@ def _hint(word: str) -> str:
     near = difflib.get_close_matches(word, COMMANDS, 1, 0.7)
     if near:
         return f" (did you mean `tlint {near[0]}`?)"
-    if Path(word.rpartition(":")[0]).is_file():
+    if os.path.isfile(word.rpartition(":")[0]):
         return f" (a target: `tlint verify {word}`, or --root {word})"
     return ""
 
@@ -273,6 +322,8 @@ def _standard_input(options: argparse.Namespace, cwd: Path) -> source.Source:
         raise TlintError("standard input cannot be verified: save it to a file")
     if options.command == "baseline" or hasattr(options, "add_ignores"):
         raise TlintError("`-`: name a file instead of standard input")
+    if sys.stdin is None:
+        raise TlintError("`-`: standard input is closed")
     return source.decode(cwd / options.stdin_filename, sys.stdin.buffer.read())
 
 
@@ -307,10 +358,9 @@ def _speak(options: argparse.Namespace) -> None:
 def _output(path: str | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
-        sys.stdout.flush()
         return
     try:
-        stream = open(path, "w", encoding="utf-8")  # noqa: SIM115 - an error of opening is not one of writing
+        stream = open(path, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - an error of opening is not one of writing
     except OSError as error:
         raise TlintError(f"--output-file {path}: {error.strerror}") from error
     with stream:
@@ -324,7 +374,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or not sys.stderr.isatty():  # not `console.is_terminal`, which FORCE_COLOR makes true
         yield None
         return
     bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console, transient=True)

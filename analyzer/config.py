@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pathspec import GitIgnoreSpec
 
 from tlint.analyzer import source
 from tlint.analyzer.model import TlintError
@@ -110,9 +113,9 @@ def load(root: Path, overrides: Mapping[str, Any]) -> Settings:
 def table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
     """The file in `folder` that configures tlint, with its table. `tlint.toml` wins over pyproject.toml."""
     own, shared = folder / "tlint.toml", folder / "pyproject.toml"
-    if own.is_file():
+    if os.path.isfile(own):
         return own, read_toml(own)
-    if shared.is_file():
+    if os.path.isfile(shared):
         tool = read_toml(shared).get("tool", {})
         if isinstance(tool, dict) and "tlint" in tool:
             return shared, tool["tlint"]
@@ -122,8 +125,20 @@ def table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
 def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(source.read(path).text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TlintError(f"{path}: {error}") from error
+
+
+def patterns(lines: Iterable[str]) -> tuple[GitIgnoreSpec, tuple[str, ...]]:
+    """What lines in the syntax of .gitignore match; and those of them that are no patterns."""
+    right, wrong = list[str](), list[str]()
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+            right.append(line)
+        except (ValueError, re.error):
+            wrong.append(line)
+    return GitIgnoreSpec.from_lines(right), tuple(wrong)
 
 
 def _read(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -139,6 +154,9 @@ def _read(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(verify, dict):
         raise TlintError(f"{path}: {prefix}verify must be a table")
     values = _fields(given, hints, path, prefix)
+    for name in ("exclude", "per_file_ignores"):
+        if wrong := patterns(values.get(name, ()))[1]:
+            raise TlintError(f"{path}: {prefix}{name.replace('_', '-')}: {wrong[0]!r} is no pattern as in .gitignore")
     for name in ("baseline", "cache_dir", "python"):
         if values.get(name):
             values[name] = str(root / values[name])

@@ -200,9 +200,9 @@ class _Run:
     def _bare(self, code: str, path: Path, span: Span, message: str) -> Finding:
         rule = self.known[code]
         shown = self.shown(path)
-        digest = hashlib.sha256(f"{rule.name}\0{self._inside(path)}\0{message}".encode()).hexdigest()[:16]
+        identity = digest(f"{rule.name}\0{self._inside(path)}\0{message}")
         return Finding(
-            digest, code, rule.name, message, shown, span, rule.severity, Confidence.certain, torch=(self.version,)
+            identity, code, rule.name, message, shown, span, rule.severity, Confidence.certain, torch=(self.version,)
         )
 
     # Listener ------------------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ class _Run:
         for finding in sorted(findings, key=lambda f: (f.path, f.span)):
             n = counted.get(finding.id, 0)
             counted[finding.id] = n + 1
-            yield replace(finding, id=hashlib.sha256(f"{finding.id}\0{n}".encode()).hexdigest()[:16])
+            yield replace(finding, id=digest(f"{finding.id}\0{n}"))
 
     def _sites(self) -> None:
         """Rules about torch.compile itself look at each of its uses once, when all that is compiled is known."""
@@ -559,6 +559,11 @@ def begins_with(node: ast.expr) -> str:
     while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def digest(text: str) -> str:
+    """The id of a finding, from what makes it the same one; names of files need not be UTF-8."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def column(module: ModuleDef, line: int, offset: int) -> int:

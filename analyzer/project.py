@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pathspec
+from pathspec import GitIgnoreSpec
 
 from tlint.analyzer import config, facts, notebook, source
-from tlint.analyzer.config import Settings
+from tlint.analyzer.config import Settings, patterns
 from tlint.analyzer.model import TlintError
 
 log = logging.getLogger("tlint")
@@ -41,7 +41,7 @@ SKIPPED = frozenset(
     | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".tlint_cache"}
 )
 LOCKS = {"uv.lock": "package", "pylock.toml": "packages", "poetry.lock": "package", "pdm.lock": "package"}
-PIN = re.compile(r"""(?<![\w.-])torch\s*(?:\[[^]]*\]\s*)?(?:=\s*["'])?===?\s*(\d+\.\d+)""", re.IGNORECASE)
+PIN = re.compile(r"""(?<![\w.-])torch\s*(?:\[[^]]*\]\s*)?(?:=\s*["'])?===?\s*(\d{1,9}\.\d{1,9})""", re.IGNORECASE)
 NEEDS_TORCH = re.compile(r"torch(?![\w.-])", re.IGNORECASE)
 
 
@@ -115,15 +115,16 @@ def open_workspace(
     cwd = cwd.resolve()
     # Links are not resolved: people see the names they typed. But a file has one name, whatever `..` it is asked by.
     asked = tuple(dict.fromkeys(Path(os.path.abspath(cwd / path)) for path in paths))
-    missing = [path for path in asked if not path.exists() and not (buffer and path == buffer.path)]
-    if missing:
-        raise TlintError(f"{missing[0]}: no such file or folder")
+    for path in asked:
+        if not (buffer and path == buffer.path) and (trouble := source.trouble(path)):
+            raise TlintError(f"{path}: {trouble}")
     root = find_root(asked, cwd)
-    exclude = _Ignore(root, pathspec.GitIgnoreSpec.from_lines(settings.exclude))
+    exclude = _Ignore(root, patterns(settings.exclude)[0])
     reported = frozenset(file for path in asked for file in _below(path, root, exclude))
     files = reported | frozenset(_project_files(root, asked, exclude))
     if not reported:
-        log.warning("no Python files below %s", ", ".join(map(str, paths)))
+        left_out = "" if any(path.is_dir() for path in asked) else ": `exclude` leaves out what was named"
+        log.warning("no Python files below %s%s", ", ".join(map(str, paths)), left_out)
     python = find_python(settings.python, root)
     torch = find_torch(settings, root, python)
     log.info("project %s: %d Python files, %d of them reported on", root, len(files), len(reported))
@@ -142,13 +143,14 @@ def find_root(paths: Sequence[Path], cwd: Path) -> Path:
 
 
 def _common(paths: Sequence[Path], cwd: Path) -> Path:
-    folders = [path if path.is_dir() else path.parent for path in (Path(os.path.abspath(cwd / path)) for path in paths)]
-    return Path(os.path.commonpath(folders or [cwd]))
+    absolute = [os.path.abspath(cwd / path) for path in paths]
+    folders = [path if os.path.isdir(path) else os.path.dirname(path) for path in absolute]
+    return Path(os.path.commonpath(folders or [os.fspath(cwd)]))
 
 
 def is_project(folder: Path) -> bool:
     # A home folder kept in git is no project: it would be walked as a whole.
-    return config.table(folder) is not None or ((folder / ".git").exists() and folder != Path.home())
+    return config.table(folder) is not None or (os.path.exists(folder / ".git") and folder != Path.home())
 
 
 def _project_files(root: Path, paths: Iterable[Path], exclude: _Ignore) -> Iterator[Path]:
@@ -156,10 +158,11 @@ def _project_files(root: Path, paths: Iterable[Path], exclude: _Ignore) -> Itera
     if is_project(root):
         yield from _below(root, root, exclude)
         return
-    for folder in {path.parent for path in paths if path.is_file()}:
-        for entry in folder.iterdir():
-            if entry.suffix == ".py" or (entry / "__init__.py").is_file():
-                yield from _below(entry, root, exclude)
+    for folder in {path.parent for path in paths if os.path.isfile(path)}:
+        for entry in _entries(folder):
+            path = folder / entry.name
+            if (path.suffix == ".py" and os.path.isfile(path)) or os.path.isfile(path / "__init__.py"):
+                yield from _below(path, root, exclude)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,7 @@ class _Ignore:
     """The patterns that hold below a folder."""
 
     folder: Path
-    spec: pathspec.GitIgnoreSpec
+    spec: GitIgnoreSpec
 
     def covers(self, path: Path, is_folder: bool) -> bool | None:
         """True if ignored, False if kept by a "!" pattern, None if no pattern matches."""
@@ -177,7 +180,7 @@ class _Ignore:
 
 def _below(top: Path, root: Path, exclude: _Ignore) -> Iterator[Path]:
     """The Python files at or below `top`. What was asked for by name is taken despite a .gitignore, not `exclude`."""
-    if not top.is_dir():
+    if not os.path.isdir(top):
         if not exclude.covers(top, False):
             yield top
         return
@@ -188,29 +191,38 @@ def _below(top: Path, root: Path, exclude: _Ignore) -> Iterator[Path]:
 def _walk(folder: Path, ignores: Sequence[_Ignore]) -> Iterator[Path]:
     own = _gitignore(folder)
     ignores = [*ignores, own] if own else ignores
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        log.warning("%s cannot be listed: %s", folder, error.strerror)
-        return
-    for entry in entries:
+    for entry in _entries(folder):
         path = folder / entry.name
         if entry.is_dir(follow_symlinks=False):  # links to folders are not followed: they could lead in circles
-            if not (entry.name in SKIPPED or (path / "pyvenv.cfg").exists() or _ignored(path, True, ignores)):
+            if not (entry.name in SKIPPED or os.path.exists(path / "pyvenv.cfg") or _ignored(path, True, ignores)):
                 yield from _walk(path, ignores)
-        elif entry.name.endswith((".py", notebook.SUFFIX)) and entry.is_file() and not _ignored(path, False, ignores):
+        elif (
+            entry.name.endswith((".py", notebook.SUFFIX))
+            and (entry.is_file(follow_symlinks=False) or os.path.isfile(path))
+            and not _ignored(path, False, ignores)
+        ):
             yield path
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder below those that were asked for, by name; nothing of one that cannot be listed."""
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        log.warning("%s is left out: it cannot be listed (%s)", folder, error.strerror)
+        return []
 
 
 def _gitignore(folder: Path) -> _Ignore | None:
     file = folder / ".gitignore"
-    if not file.is_file():
+    if not os.path.isfile(file):
         return None
     try:
-        return _Ignore(folder, pathspec.GitIgnoreSpec.from_lines(source.read(file).text.splitlines()))
-    except source.SourceError as error:
+        spec, _ = patterns(source.read_plain(file).splitlines())  # git, too, passes over what is no pattern
+    except TlintError as error:
         log.warning("ignored: %s", error)
         return None
+    return _Ignore(folder, spec)
 
 
 def _ignored(path: Path, is_folder: bool, ignores: Sequence[_Ignore]) -> bool:
@@ -241,7 +253,7 @@ def find_python(named: str | None, root: Path) -> str | None:
 
 def _interpreter(path: Path) -> Path | None:
     # Never resolved: the link is what makes it the environment's own interpreter.
-    candidates = [path / "bin" / "python", path / "Scripts" / "python.exe"] if path.is_dir() else [path]
+    candidates = [path / "bin" / "python", path / "Scripts" / "python.exe"] if os.path.isdir(path) else [path]
     return next((Path(os.path.abspath(file)) for file in candidates if os.access(file, os.X_OK)), None)
 
 
@@ -267,8 +279,8 @@ def torch_packages(python: Path) -> dict[str, Path]:
 
 def _installed_torch(python: Path) -> str | None:
     """ "2.13" where torch 2.13.0+cpu is installed."""
-    names = [info.name for folder in site_packages(python) for info in folder.glob("torch-*.dist-info")]
-    return _newest(re.findall(r"^torch-(\d+\.\d+)", name)[0] for name in names)
+    infos = (info for folder in site_packages(python) for info in folder.glob("torch-*.dist-info"))
+    return _newest(info.name.removeprefix("torch-") for info in infos)
 
 
 # The target torch -----------------------------------------------------------------------------------------------------
@@ -308,22 +320,29 @@ def _nearest(version: str, kind: str, origin: str) -> TargetTorch:
 
 
 def _pins(root: Path) -> Iterator[tuple[Path, str]]:
-    for name, table in LOCKS.items():
-        file = root / name
-        if file.is_file():
-            packages = config.read_toml(file).get(table, [])
-            locked = _newest(str(package.get("version")) for package in packages if package.get("name") == "torch")
-            if locked:
-                yield file, locked
-    for file in (*sorted(root.glob("requirements*.txt")), root / "pyproject.toml"):
-        if file.is_file():
-            pinned = _newest(PIN.findall(re.sub("#.*", "", source.read(file).text)))
-            if pinned:
-                yield file, pinned
+    """Each file that pins torch, with the version; what cannot be read pins nothing."""
+    for file in (*(root / name for name in LOCKS), *sorted(root.glob("requirements*.txt")), root / "pyproject.toml"):
+        try:
+            versions = (_locked if file.name in LOCKS else _required)(file) if os.path.isfile(file) else ()
+        except TlintError as error:
+            log.warning("ignored: %s", error)
+            continue
+        if newest := _newest(versions):
+            yield file, newest
+
+
+def _locked(file: Path) -> Iterable[str]:
+    packages = config.read_toml(file).get(LOCKS[file.name])
+    rows = [row for row in packages if isinstance(row, dict)] if isinstance(packages, list) else []
+    return [str(row.get("version")) for row in rows if row.get("name") == "torch"]
+
+
+def _required(file: Path) -> Iterable[str]:
+    return PIN.findall(re.sub("#.*", "", source.read_plain(file)))
 
 
 def _newest(versions: Iterable[str]) -> str | None:
-    found = [match[0] for version in versions if (match := re.match(r"\d+\.\d+", version))]
+    found = [match[0] for version in versions if (match := re.match(r"\d{1,9}\.\d{1,9}", version))]
     return max(found, key=_key, default=None)
 
 

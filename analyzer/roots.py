@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import bisect
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -378,8 +379,8 @@ def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
     where, _, qualname = target.rpartition(":")
     if not where:
         raise TlintError(f"--root {target}: give it as FILE.py:NAME or MODULE:NAME")
-    path = Path(where).resolve()
-    known = path in m.project.files or path.is_file()
+    path = Path(os.path.realpath(where))  # unlike `resolve`, at a link to itself too
+    known = path in m.project.files or os.path.isfile(path)
     in_file = where.endswith((".py", ".ipynb"))
     module = (m.project.module_at(path) if known else None) if in_file else m.project.find(where)
     if module is None:

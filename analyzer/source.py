@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import io
 import json
 import os
 import re
 import secrets
 import shutil
+import stat
 import tokenize
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +54,31 @@ def contents(path: Path) -> bytes:
         raise SourceError(path, 1, 1, f"cannot be read: {error.strerror or error}") from error
 
 
+def read_plain(path: Path) -> str:
+    """The text of a file that is not Python: as its byte order mark says, else UTF-8."""
+    try:
+        data = path.read_bytes()
+        return data.decode("utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
+    except OSError as error:
+        raise TlintError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise TlintError(f"{path}: not valid {error.encoding} ({error.reason})") from error
+
+
+def trouble(path: str | Path) -> str:
+    """Why a file or folder cannot be read; "" where it can."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "no such file or folder"
+    except OSError as error:
+        return error.strerror or str(error)
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a pipe or a device may never end
+        return "neither a file nor a folder (`tlint -` reads standard input)"
+    needed = os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)
+    return "" if os.access(path, needed) else os.strerror(errno.EACCES)
+
+
 def decode(path: Path, data: bytes) -> Source:
     """What `read` does, for bytes at hand (standard input, an editor's buffer)."""
     read = _decode(path, data)
@@ -79,6 +107,8 @@ def _decode(path: Path, data: bytes) -> Source:
         line, column = _position(data, error.start, encoding)
         message = f"not valid {encoding} ({error.reason}); name the encoding in the first line or save as UTF-8"
         raise SourceError(path, line, column, message) from error
+    except (UnicodeError, LookupError) as error:  # of a codec that is named here and is none of text
+        raise SourceError(path, 1, 1, f"cannot be read as {encoding}, which it names; save as UTF-8") from error
     newline = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
     return Source(path, text.replace("\r\n", "\n").replace("\r", "\n"), encoding, newline)
 

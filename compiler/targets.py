@@ -108,9 +108,15 @@ def _located(target: str, workspace: Workspace) -> str:
         raise _NotFound("a notebook is not verified: put what is compiled into a .py file")
     if not qualname:
         raise _NotFound("nothing is named after ':'")
+    if colon and not owner:
+        raise _NotFound("nothing is named before ':'")
+    if not all(map(str.isidentifier, qualname.split("."))):
+        raise _NotFound(f"{qualname!r} is no name of Python's")
     if not colon:
         owner = str(_by_name(qualname, workspace))
     elif not owner.endswith(".py"):
+        if not all(map(str.isidentifier, owner.split("."))):
+            raise _NotFound(f"{owner!r} is neither a .py file nor a module")
         path = _module_file(owner, workspace)
         if path is None:  # a package that is installed: the worker looks for it
             return target

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -209,6 +211,18 @@ def test_exit_codes(project: Project, tlint: Tlint, options: list[str], code: in
         (["m.py", "--verify", "--timeout", "inf"], "timeout must be a number above zero, not inf"),
         (["m.py", "--verify", "--timeout", "-1"], "timeout must be a number above zero, not -1"),
         (["m.py", "--verify", "--memory", "9" * 400], "must be a size like 8GiB"),
+        ([""], "'': no such file or folder"),
+        (["m.py/n.py"], "m.py/n.py: no such file or folder"),
+        (["n" * 300], f"{'n' * 300}: File name too long"),
+        (["verify", "n" * 300], f"{'n' * 300}: no file below the paths defines it"),
+        (["--python", "n" * 300], "no Python interpreter"),
+        (["--output-file", "/dev/full"], "No space left on device"),
+        (["verify", ":f"], ":f: nothing is named before ':'"),
+        (["verify", "m.py:"], "m.py:: nothing is named after ':'"),
+        (["verify", "m.py:step."], "'step.' is no name of Python's"),
+        (["verify", "..:f"], "'..' is neither a .py file nor a module"),
+        (["verify", "..."], "'...' is no name of Python's"),
+        (["verify", "/:f"], "/:f: / is a folder: a TARGET is FILE.py:NAME"),
         (["-", "m.py"], "goes with no other PATH"),
         (["-", "--verify"], "standard input cannot be verified"),
         (["explain"], "the following arguments are required"),
@@ -253,6 +267,8 @@ def test_an_empty_folder_is_a_notice(project: Project, tlint: Tlint) -> None:
         (b"\x7fELF\x02\x01\x01\x00\x00", 1),
         (b"x = 1\ny = '\xe9'\n", 2),
         (b"# coding: klingon\n", 1),
+        (b"# coding: rot13\n", 1),
+        (b"# coding: undefined\n", 1),
         (b"(" * 5000, 1),
     ],
 )
@@ -289,13 +305,112 @@ def test_a_bug_of_ours_is_not_taken_for_findings(
     assert "RuntimeError: a bug" in result.err
 
 
-def test_a_reader_that_has_enough(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "tlint", "rules"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
-        assert process.stdout
-        assert process.stderr
-        process.stdout.close()
-        assert process.stderr.read() == b""
+def test_what_is_no_file_is_not_waited_for(project: Project, tlint: Tlint) -> None:
+    root = project({"m.py": BREAKS, "folder.py/m.py": BREAKS})
+    os.mkfifo(root / "pipe.py")
+    os.mkfifo(root / ".gitignore")
+    (root / "loop.py").symlink_to("loop.py")
+    (root / "nowhere.py").symlink_to("gone.py")
+    (root / ".venv").symlink_to(".venv")
+    assert {path for _, path, _ in found(tlint("--output-format", "json"))} == {"m.py", "folder.py/m.py"}
+    for words, says in {
+        ("pipe.py",): "pipe.py: neither a file nor a folder",
+        ("/dev/zero",): "/dev/zero: neither a file nor a folder",
+        ("verify", "pipe.py:f"): "pipe.py: neither a file nor a folder",
+        ("loop.py",): "loop.py: Too many levels of symbolic links",
+        ("nowhere.py",): "nowhere.py: no such file or folder",
+        ("--root", "loop.py:f"): "--root loop.py:f: no such file",
+    }.items():
+        result = tlint(*words)
+        assert result.code == 2 and says in result.err, words
+
+
+def test_what_may_not_be_read_is_an_error_where_it_is_named(
+    project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project({"m.py": BREAKS, "closed.py": BREAKS, "shut/n.py": BREAKS})
+    closed = {str(root / name) for name in ("closed.py", "shut")} | {"closed.py", "shut"}
+    list_, access, read = os.scandir, os.access, Path.read_bytes
+
+    def check(path: object) -> None:
+        if str(path) in closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", lambda path: check(path) or list_(path))
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) not in closed and access(path, mode))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: check(path) or read(path))
+    for name in ("closed.py", "shut"):
+        result = tlint(name, "m.py", "--output-format", "json")
+        assert (result.code, len(found(result))) == (2, 2)
+        assert result.err == f"tlint: error: {name}: Permission denied\n"
+        assert (tlint(name).code, tlint("roots", name).code) == (2, 2)
+    result = tlint("--output-format", "json", "--select", "TL101")
+    assert found(result) == [("TL902", "closed.py", 1), ("TL101", "m.py", 7)]
+    assert "shut is left out: it cannot be listed (Permission denied)" in result.err
+
+
+def test_names_that_are_not_utf8(project: Project, tlint: Tlint) -> None:
+    root = project()
+    for name in (b"\xff.py", b"\xfe/m.py", b"bad\xff.py"):
+        path = root / os.fsdecode(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("def f(:" if name.startswith(b"bad") else BREAKS)
+    assert len(found(tlint("--output-format", "json"))) == 5
+    assert "\ufffd.py:6:5: warning TL111" in tlint("--output-format", "concise").out
+    assert "\\udcff.py:4:2: " in tlint("roots").out
+    assert tlint(os.fsdecode(b"gone\xff.py")).err == "tlint: error: gone\\udcff.py: no such file or folder\n"
+
+
+# The surroundings, which only a process of its own can have
+
+
+def shell(folder: Path, line: str) -> Result:
+    """What a line does where `tlint` is this one, and its standard output is read."""
+    line = f'tlint() {{ "{sys.executable}" -m tlint "$@"; }}; {line}'
+    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_reader_that_has_enough(project: Project) -> None:
+    root = project({f"m{i}.py": BREAKS for i in range(99)})
+    result = shell(root, "tlint --output-format concise | head -1; exit ${PIPESTATUS[0]}")
+    assert result.code in {1, 2}, "the reader may have gone before anything was written, or after all of it was"
+    assert (len(result.out.splitlines()), result.err) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", ["m.py", "m.py --output-format json", "rules", "roots"])
+def test_output_that_cannot_be_written(project: Project, words: str) -> None:
+    result = shell(project({"m.py": BREAKS}), f"tlint {words} >/dev/full")
+    assert (result.code, result.err) == (2, "tlint: error: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("tlint m.py >&-", 1, ""),
+        ("tlint m.py 2>&-", 1, ""),
+        ("tlint nowhere.py 2>&-", 2, ""),
+        ("tlint nowhere.py 2>/dev/full", 2, ""),
+        ("tlint - <&-", 2, "`-`: standard input is closed"),
+        ("mkdir gone; cd gone; rmdir ../gone; tlint", 2, "the working directory has been deleted"),
+    ],
+)
+def test_streams_and_folders_that_are_gone(project: Project, line: str, code: int, says: str) -> None:
+    result = shell(project({"m.py": BREAKS}), line)
+    assert result.code == code
+    assert "Traceback" not in result.err
+    assert result.err.removeprefix("tlint: error: ").strip() == says
+
+
+def test_terminals(project: Project) -> None:
+    root = project({"m.py": BREAKS})
+    plain = shell(root, "tlint m.py").out
+    assert plain == shell(root, "COLUMNS=0 tlint m.py").out
+    assert plain == shell(root, "FORCE_COLOR=1 NO_COLOR=1 tlint m.py").out
+    coloured = shell(root, "FORCE_COLOR=1 TERM=xterm tlint m.py")
+    assert "\x1b[" in coloured.out and coloured.err == ""
+    assert "\\u2026" in shell(root, "PYTHONIOENCODING=ascii tlint rules").out
 
 
 @pytest.mark.parametrize(

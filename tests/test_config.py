@@ -107,6 +107,9 @@ def test_tlint_toml_wins_over_pyproject(project: Project) -> None:
         ("verify.mode = 'fast'", r"tool\.tlint\.verify\.mode must be one of 'default', 'reduce-overhead'"),
         ("verify.gpu = ['a100']", r"unknown key tool\.tlint\.verify\.gpu: did you mean 'gpus'"),
         ("select = [", r"pyproject\.toml: "),
+        ("select = " + "[" * 5000, r"pyproject\.toml: .*recursion"),
+        ('exclude = ["!"]', r"tool\.tlint\.exclude: '!' is no pattern"),
+        ('per-file-ignores = {"[z-a]" = ["TL1"]}', r"tool\.tlint\.per-file-ignores: '\[z-a\]' is no pattern"),
     ],
 )
 def test_a_mistake_names_file_and_key(project: Project, text: str, says: str) -> None:

@@ -140,6 +140,11 @@ def test_nothing_there_is_a_notice(project: Project, caplog: pytest.LogCaptureFi
     assert "no Python files below empty" in caplog.text
 
 
+def test_patterns_that_are_none(project: Project) -> None:
+    root = project({"tlint.toml": "", ".gitignore": "!\n[z-a]\n\\\nb.py\n", "a.py": "", "b.py": ""})
+    assert names(root, open_(root).files) == {"a.py"}
+
+
 def test_a_missing_path_is_an_error(project: Project) -> None:
     with pytest.raises(TlintError, match=r"nowhere: no such file or folder"):
         open_(project(), "nowhere")
@@ -230,6 +235,30 @@ def test_what_is_no_pin(project: Project, text: str) -> None:
     root = project({"requirements.txt": text, "m.py": ""})
     environment(root, ".venv")
     assert torch_of(root) == (("2.14",), "newest", "the newest known")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("uv.lock", b"package = 3"),
+        ("uv.lock", b"package = [1]"),
+        ("uv.lock", b'package = [{name = "torch"}]'),
+        ("poetry.lock", b"[package]\nname = 'torch'"),
+        ("pdm.lock", b"[[["),
+        ("pylock.toml", b"\xff"),
+        ("pylock.toml", b"x = " + b"[" * 5000),
+        ("requirements.txt", b"torch==\xff"),
+        ("requirements.txt", b"torch==" + b"9" * 5000 + b".1"),
+    ],
+)
+def test_a_lock_that_says_nothing_is_passed_over(project: Project, name: str, content: bytes) -> None:
+    root = project({"tlint.toml": "", "pyproject.toml": 'dependencies = ["torch==2.13.0"]', name: content})
+    assert open_(root).torch.origin == "pyproject.toml"
+
+
+def test_requirements_as_powershell_writes_them(project: Project) -> None:
+    root = project({"tlint.toml": "", "requirements.txt": "torch==2.13.0\n".encode("utf-16")})
+    assert open_(root).torch.origin == "requirements.txt"
 
 
 def test_the_order_of_sources(project: Project) -> None:

@@ -450,13 +450,6 @@ def test_an_ascii_terminal_gets_ascii() -> None:
     assert "\\u6771" in shown, "what it cannot show is escaped"
 
 
-def test_a_stream_that_lacks_a_character_does_not_stop_the_report() -> None:
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
-    write(sample(), Settings(), stream, sources=SOURCES)
-    stream.flush()
-    assert b"citt\xe0 \\u6771" in stream.buffer.getvalue()
-
-
 def test_sources_are_read_where_they_are_not_given(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_bytes("# coding: latin-1\r\nx = 'é'\r\n".encode("latin-1"))

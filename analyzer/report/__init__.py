@@ -26,8 +26,6 @@ def write(report: Report, settings: Settings, stream: TextIO, *, sources: Mappin
     `sources` holds texts that are not to be read from disk (standard input), by path as in `Finding.path`, or by cell.
     """
     report = replace(report, findings=tuple(sorted(report.findings, key=lambda f: (f.path, f.span, f.code, f.id))))
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")  # A finding may quote what the terminal cannot show.
     match settings.output_format:
         case "json":
             stream.write(json_.render(report))
