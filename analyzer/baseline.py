@@ -129,12 +129,15 @@ def renewed(old: Entries, report: Mapping[str, Any], dropped: Collection[str], r
             )
         return inside
 
-    versions = {target["id"]: _minor(target["torch"]) for target in report["targets"]}
     entries = {identifier: entry for identifier, entry in old.items() if identifier not in dropped}
-    for finding in report["findings"]:
-        if finding["state"] != "suppressed":
-            entry = _entry(finding, versions, place)
-            entries[entry.id] = _merged(old.get(entry.id), entry, finding)
+    try:
+        versions = {target["id"]: _minor(target["torch"]) for target in report["targets"]}
+        for finding in report["findings"]:
+            if finding["state"] != "suppressed":
+                entry = _entry(finding, versions, place)
+                entries[entry.id] = _merged(old.get(entry.id), entry, finding)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise TlintError(f"the report is not as tlint writes it: {error!r}") from error
     return entries
 
 

@@ -135,13 +135,15 @@ def test_a_line_that_is_none_says_where(project: Project, tlint: Tlint, line: st
         (["--from", "nowhere.json"], "nowhere.json:1:1: cannot be read"),
         (["--from", "m.py"], "m.py:1:1: not JSON"),
         (["--from", "list.json"], "list.json: no report of tlint"),
+        (["--from", "half.json"], "the report is not as tlint writes it: KeyError('targets')"),
         (["-"], "name a file instead of standard input"),
     ],
 )
 def test_nothing_is_written_where_something_is_wrong(
     project: Project, tlint: Tlint, words: list[str], says: str
 ) -> None:
-    root = project({"m.py": BREAKS, "list.json": "[]"})
+    half = '{"version": 1, "project": "/p", "findings": [{}]}'
+    root = project({"m.py": BREAKS, "list.json": "[]", "half.json": half})
     result = tlint("baseline", *words)
     assert (result.code, result.out) == (2, "")
     assert says in result.err
