@@ -65,6 +65,7 @@ class Event:
                comprehension that is compiled by itself, since the frame around it is lost)
     enter      value: the context manager of a `with`
     format     value that an f-string, `str.format` or `%` formats
+    traced     functions in args that an operator such as torch.cond traces whole, with what each gives in value
     define     a class body inside the region: method is its name
     compiled   a call of torch.compile or one of its forms anywhere in the project: callee, args, keywords, `site`
     """
@@ -114,6 +115,6 @@ class Rule:
         return Claim("dynamo", tuple(self.gb_types), self.when) if self.gb_types else None
 
 
-EVENTS = ("call", "branch", "subscript", "attribute", "iterate", "enter", "format", "define", "compiled")
+EVENTS = ("call", "branch", "subscript", "attribute", "iterate", "enter", "format", "traced", "define", "compiled")
 
 __all__ = ["EVENTS", "Claim", "Confidence", "Event", "Fact", "Finding", "Fix", "Iterator", "Rule", "Severity", "Site"]

@@ -482,9 +482,9 @@ def call_external(m: Machine, f: Frame, name: str, args: Args, keywords: Keyword
     if name in TRANSPARENT and args and isinstance(args[0], (Function, Partial, Instance)):
         return args[0]
     if name in OPAQUE:
-        given = next((a for a in args if isinstance(a, (Function, Partial))), None)
-        if given is not None:
-            return wrapped(given, "script" if "script" in name else "opaque")
+        function = next((a for a in args if isinstance(a, (Function, Partial))), None)
+        if function is not None:
+            return wrapped(function, "script" if "script" in name else "opaque")
         if not args or name not in SCRIPTED:
             return Partial(External(name))
     if name in PROPERTIES and args:

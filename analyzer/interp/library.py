@@ -801,8 +801,29 @@ def do_cond(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords)
     given = dict(keywords)
     operands = args[3] if len(args) > 3 else given.get("operands", Sequence("tuple", ()))
     inputs = operands.items if isinstance(operands, Sequence) and operands.items is not None else ()
-    branches = [args[i] if len(args) > i else given.get(n, UNKNOWN) for i, n in ((1, "true_fn"), (2, "false_fn"))]
-    return join(*(calls.call_value(m, f, b, inputs, (), node) for b in branches))
+    branches = tuple(args[i] if len(args) > i else given.get(n, UNKNOWN) for i, n in ((1, "true_fn"), (2, "false_fn")))
+    results = tuple(calls.call_value(m, f, b, inputs, (), node) for b in branches)
+    m.emit("traced", f, node, callee=External("torch.cond"), args=branches, value=Sequence("tuple", results))
+    return join(*results)
+
+
+def do_while_loop(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    given = dict(zip(("cond_fn", "body_fn", "carried_inputs"), args, strict=False)) | dict(keywords)
+    carried = given.get("carried_inputs", UNKNOWN)
+    inputs = carried.items if isinstance(carried, Sequence) and carried.items is not None else ()
+    functions = (given.get("cond_fn", UNKNOWN), given.get("body_fn", UNKNOWN))
+    results = tuple(calls.call_value(m, f, function, inputs, (), node) for function in functions)
+    m.emit("traced", f, node, callee=External("torch.while_loop"), args=functions, value=Sequence("tuple", results[1:]))
+    return results[1]
+
+
+def do_scan(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    given = dict(zip(("combine_fn", "init", "xs"), args, strict=False)) | dict(keywords)
+    function = given.get("combine_fn", UNKNOWN)
+    inputs = (given.get("init", UNKNOWN), element_of(m, given.get("xs", UNKNOWN)))
+    result = calls.call_value(m, f, function, inputs, (), node)
+    m.emit("traced", f, node, callee=External("torch.scan"), args=(function,), value=Sequence("tuple", (result,)))
+    return result
 
 
 HANDLERS: dict[str, Handler] = {
@@ -852,5 +873,7 @@ HANDLERS: dict[str, Handler] = {
     "torch.vmap": do_same,
     "torch.compiler.nested_compile_region": do_same,
     "torch.cond": do_cond,
+    **dict.fromkeys(("torch.while_loop", "torch._higher_order_ops.while_loop"), do_while_loop),
+    **dict.fromkeys(("torch.scan", "torch._higher_order_ops.scan"), do_scan),
     "dataclasses.replace": do_same,
 }

@@ -92,16 +92,19 @@ class Watcher:
         if error is None:
             self.frames += 1
         elif isinstance(error, self.adapter.BREAKS):
-            if error.logged and self.newest is not None:
+            logged = getattr(error, "logged", False)
+            if logged and self.newest is not None:
                 self.newest.frame_lost = True
-            elif not error.logged and not code.co_filename.startswith(TORCH):
+            elif not logged and not code.co_filename.startswith(TORCH):
                 self.add(error, self.adapter.origin(self.current, error), True, code)
         elif type(error).__name__ == INTERNAL:
             self.add(error, self.current, True, code)
 
     def add(self, error: BaseException, translator: Any, frame_lost: bool, code: types.CodeType | None = None) -> None:
         message = getattr(error, "msg", None) or str(error)
-        kind = getattr(error, "gb_type", None) or type(error).__name__
+        # An operator such as torch.cond turns a break inside it into an error of its own.
+        types = (getattr(one, "gb_type", None) for one in (error, error.__context__))
+        kind = next(filter(None, types), type(error).__name__)
         if kind == self.adapter.IN_LOOP:  # it replaces the break that it was caused by
             message, frame_lost = message.partition(CASCADE)[0], True
             kind = message.partition("\n")[0].strip()

@@ -19,11 +19,11 @@ import torch._dynamo
 from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 from torch._dynamo.convert_frame import ConvertFrameAssert
 from torch._dynamo.eval_frame import OptimizedModule
-from torch._dynamo.exc import Unsupported, UserError, unimplemented
+from torch._dynamo.exc import UncapturedHigherOrderOpError, Unsupported, UserError, unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch.utils._pytree import tree_leaves  # noqa: F401
 
-BREAKS = (Unsupported, UserError)
+BREAKS = (Unsupported, UserError, UncapturedHigherOrderOpError)
 DISABLED = "Skip inlining `torch.compiler.disable()`d function"
 DISABLED_TYPES = frozenset({DISABLED, "Skip calling `torch.compiler.disable()`d function"})
 ASKED = "Call to `torch._dynamo.graph_break()`"
