@@ -1167,6 +1167,16 @@ class Net(torch.nn.Module):
 
 
 MORE = {
+    "a part of an attribute's name is a string": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, kind):
+        scale = getattr(self, f"{kind}_scale")
+        if kind > "b":  # ok: TL102
+            x = x + 1
+        return x * scale / x.max().item()  # expect: TL101
+""",
     "the forward of an autograd.Function": """
 import torch
 from torch.autograd import Function

@@ -437,6 +437,9 @@ def uses_of(definition: FunctionDef) -> dict[str, Value]:
                 found[name] = Scalar("str")
             case ast.Call(func=ast.Name(id=name)) if name in names:
                 found.setdefault(name, ExternalInstance("torch.nn.Module", certain=Confidence.likely))
+            case ast.Call(func=ast.Name(id="getattr" | "setattr" | "hasattr"), args=[_, ast.JoinedStr() as text, *_]):
+                parts = (part.value for part in text.values if isinstance(part, ast.FormattedValue))
+                found.update((p.id, Scalar("str")) for p in parts if isinstance(p, ast.Name) and p.id in names)
             case ast.Call(func=ast.Attribute(attr="join"), args=[ast.Name(id=name)]) if name in names:
                 found[name] = UNKNOWN
             case ast.Compare(
