@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Result
 
-from tlint.analyzer import cli, config
+from tlint.analyzer import cli, config, facts
 from tlint.analyzer.config import COMMAND_LINE_ONLY, Settings, VerifySettings
 
 if sys.version_info >= (3, 11):
@@ -99,6 +99,11 @@ def test_options(page: Path) -> None:
 def options(command: str) -> set[str]:
     [subparsers] = [action for action in cli._parser()._actions if action.dest == "command"]
     return set(subparsers.choices[command]._option_string_actions)
+
+
+def test_the_versions_that_have_facts() -> None:
+    [sentence] = re.findall(r"Facts are there for torch (.*?)\. ", README)
+    assert tuple(re.findall(r"[\d.]+", sentence)) == facts.versions()
 
 
 def test_configuration_in_the_readme(tmp_path: Path) -> None:

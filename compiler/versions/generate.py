@@ -14,7 +14,8 @@ A row of "callables" has those of these keys that are known:
   returns_with  {argument: TYPE}, what it returns when this argument is given: torch.max with dim.
   kind          what it is in a rule's terms: the keys of PROBES in probes.py.
   tried         it was run. No gb_type then says that it did not break.
-  gb_type       what Dynamo calls the break, and gb_id, its number in torch's registry.
+  gb_type       what Dynamo calls the break (the exception's name where torch 2.8 has no word for it), and gb_id, its
+                number in torch's registry ("" where that has none).
   when          always, or default: under fullgraph=True torch turns capture on, and it does not break.
   only          the break depends on the call: one-argument, without:NAME, keyword:NAME, tensor-argument (an argument is
                 a tensor, or holds one, where a number is meant), closure (a function given closes over local values),

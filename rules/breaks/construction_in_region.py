@@ -71,7 +71,8 @@ class ConstructionInRegion(Rule):
             )
 
     def define(self, event: Event) -> Iterator[Finding]:
-        yield event.finding(
-            f"the class `{event.method}` is defined inside the compiled function",
-            gb_types=("Invalid call to __build_class__",),
-        )
+        fact = event.facts.lookup("builtins.__build_class__")
+        if fact is not None and fact.gb_type:
+            yield event.finding(
+                f"the class `{event.method}` is defined inside the compiled function", gb_types=(fact.gb_type,)
+            )

@@ -61,7 +61,7 @@ class DeepcopyCall(Rule):
         if fact is None or fact.kind != self.kind or not fact.gb_type or not event.args:
             return
         copied = event.args[0]
-        if any(tensors(copied)) or is_module(event, copied):
+        if not fact.only or any(tensors(copied)) or is_module(event, copied):
             yield event.finding(
                 f"`{callee(event)}` copies an object in a way that Dynamo does not trace",
                 gb_types=(fact.gb_type, *self.gb_types),

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 from tlint.rules.base import Event, Finding, Rule, Severity
 
-# Its name up to torch 2.13, and from 2.14 on.
-ITERATOR = ("Missing tp_iternext", "C-implemented special method without VariableTracker model")
+# Its name up to torch 2.11, up to 2.13, and from 2.14 on.
+ITERATOR = (
+    "Unsupported method call",
+    "Missing tp_iternext",
+    "C-implemented special method without VariableTracker model",
+)
 
 
 class GeneratorValue(Rule):

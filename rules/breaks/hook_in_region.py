@@ -66,8 +66,13 @@ class HookInRegion(Rule):
     code, name = "TL124", "hook-in-region"
     kind = "hook"
     remedy = "register it once, before the first compiled call; for gradients use a hook on the output tensor"
-    # The second is what Dynamo says of `register_backward_hook`, which torch has deprecated.
-    gb_types = ("setattr() on unsupported type", "Tensor with grad_fn()")
+    # The second is what Dynamo says of `register_backward_hook`, which torch has deprecated. The third is what it says
+    # of a hook on a computed tensor, up to torch 2.11.
+    gb_types = (
+        "setattr() on unsupported type",
+        "Tensor with grad_fn()",
+        "Compilation of intermediate hooks requires compiled autograd",
+    )
 
     def call(self, event: Event) -> Iterator[Finding]:
         if fact := breaking(event, self.kind):

@@ -59,7 +59,12 @@ class RandomBranch(Rule):
 
     code, name = "TL103", "random-branch"
     remedy = "choose with torch.where, or draw outside the compiled function and pass the decision in"
-    gb_types = ("Data-dependent branching", "Data dependent operator")
+    # The last is what torch 2.10 says of a number that Python's `random` drew.
+    gb_types = (
+        "Data-dependent branching",
+        "Data dependent operator",
+        "unimplemented builtin op on tensor arguments",
+    )
 
     def branch(self, event: Event) -> Iterator[Finding]:
         drawn = isinstance(event.value, (Tensor, Scalar)) and event.value.origin == "random"

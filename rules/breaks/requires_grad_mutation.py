@@ -11,6 +11,7 @@ from tlint.rules.reading import OUTSIDE, breaking, callee, is_true, spelled
 SETATTR = "setattr() on Tensor.requires_grad"
 CALL = "Unsupported Tensor.requires_grad_() call"
 LEAK = "requires_grad_() intermediate leaked as output"
+RETAIN = "Tensor.retain_grad() with AOTDispatcher"
 CREATION = "Attempted to use tensor creation function with requires_grad=True"
 
 
@@ -60,7 +61,7 @@ class RequiresGradMutation(Rule):
     code, name = "TL122", "requires-grad-mutation"
     kind = "requires-grad"
     remedy = "set it outside the compiled function, on what is passed in"
-    gb_types = (SETATTR, CALL, LEAK, CREATION, "Tensor.retain_grad() with AOTDispatcher")
+    gb_types = (SETATTR, CALL, LEAK, CREATION, RETAIN)
 
     def attribute(self, event: Event) -> Iterator[Finding]:
         if event.store and event.method == "requires_grad" and event.value.is_tensor:
@@ -71,7 +72,7 @@ class RequiresGradMutation(Rule):
             yield from self.requires_grad_(event)
         elif fact := breaking(event, self.kind):
             yield event.finding(
-                f"`{callee(event)}` changes what requires gradients", gb_types=(fact.gb_type,), when=fact.when
+                f"`{callee(event)}` changes what requires gradients", gb_types=(fact.gb_type, RETAIN), when=fact.when
             )
         elif is_true(event.argument(None, "requires_grad")) and event.fact and event.fact.returns.startswith("Tensor"):
             yield event.finding(f"`{callee(event)}` makes a leaf that requires gradients", gb_types=(CREATION,))

@@ -9,6 +9,8 @@ from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import ITEM, VALUE
 from tlint.rules.reading import OUTSIDE, spelled, tensors
 
+INDEX = "Indexing list with non-scalar tensor"  # up to torch 2.11, whatever the tensor
+
 
 class TensorAsIndex(Rule):
     """A scalar tensor is used as a Python index: a bound of a slice, or the position in a tensor or list.
@@ -53,7 +55,7 @@ class TensorAsIndex(Rule):
 
     code, name = "TL108", "tensor-as-index"
     remedy = "use index_select, gather or narrow, or keep the position as an int"
-    gb_types = (ITEM, VALUE)
+    gb_types = (ITEM, VALUE, INDEX)
 
     def subscript(self, event: Event) -> Iterator[Finding]:
         where = f"`{spelled(event.node.value)}`"

@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 from torch._dynamo import exc, symbolic_convert
-from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase, SpeculationEntry
 from v2_12 import adapter as later
 from v2_12.adapter import *  # noqa: F403
 from v2_12.adapter import Watcher, steps
@@ -45,29 +45,39 @@ def hooks(watcher: Watcher) -> Iterator[None]:
 @contextlib.contextmanager
 def logs(watcher: Watcher) -> Iterator[None]:
     owner = InstructionTranslatorBase if hasattr(InstructionTranslatorBase, "log_graph_break") else symbolic_convert
-    log, count = owner.log_graph_break, exc.Unsupported.add_to_stats
-    newest: list[Any] = []  # the exception that was counted as a break last
+    log, restart, make = owner.log_graph_break, SpeculationEntry.fail_and_restart_analysis, exc.Unsupported.__init__
+    made: list[Any] = []  # the newest of these exceptions
 
-    def watched_count(self: Any, category: str = "unimplemented") -> None:
-        if category == "graph_break":
-            newest[:] = [self]
-        count(self, category)
+    def watched_make(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        made[:] = [self]
+
+    def tell(translator: Any, error: Any, reason: str) -> None:
+        error.logged = True
+        watcher.logged(translator, error, LOST if translator.maybe_has_backedge() else reason)
 
     def watched_log(*args: Any, **kwargs: Any) -> None:
         translator = args[0] if owner is InstructionTranslatorBase else sys._getframe(1).f_locals["self"]
         reason = kwargs.get("reason") or args[-1]
-        error: Any = sys.exc_info()[1]
-        if reason.startswith("STORE_ATTR"):  # logged in the pass after the one that met it
-            error = newest[0]
-        elif not isinstance(error, exc.Unsupported):  # a branch on data: nothing is raised
-            error = exc.Unsupported(reason)
-            error.remove_from_stats()
-        error.logged = True
-        watcher.logged(translator, error, LOST if translator.maybe_has_backedge() else reason)
+        error = sys.exc_info()[1]
+        if isinstance(error, exc.Unsupported):
+            tell(translator, error, reason)
+        elif not reason.startswith("STORE_ATTR"):  # that was told; else a branch on data, for which nothing is raised
+            branch = exc.Unsupported(reason)
+            branch.remove_from_stats()
+            tell(translator, branch, reason)
         log(*args, **kwargs)
+
+    def watched_restart(self: Any, *args: Any, **kwargs: Any) -> None:
+        """Up to torch 2.9 some breaks are not logged: those of instructions that cannot resume by themselves."""
+        caller = sys._getframe(1)
+        if caller.f_code.co_name in ("step", "STORE_ATTR") and made and not made[0].logged:
+            tell(caller.f_locals["self"], made[0], str(made[0]))
+        restart(self, *args, **kwargs)
 
     with (
         mock.patch.object(owner, "log_graph_break", watched_log),
-        mock.patch.object(exc.Unsupported, "add_to_stats", watched_count),
+        mock.patch.object(SpeculationEntry, "fail_and_restart_analysis", watched_restart),
+        mock.patch.object(exc.Unsupported, "__init__", watched_make),
     ):
         yield
