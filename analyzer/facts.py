@@ -27,6 +27,12 @@ class Facts:
     def canonical(self, name: str) -> str:
         return self.aliases.get(name, name)
 
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """What this torch is known to have: callables and classes, and the modules they lie in."""
+        found = {*self.callables, *self.aliases, *self.modules}
+        return frozenset(found | {name[:i] for name in found for i, c in enumerate(name) if c == "."})
+
     def lookup(self, name: str) -> Fact | None:
         """The row of a callee, by any of its names; None where the table does not know it."""
         if name not in self._facts:

@@ -69,6 +69,8 @@ def find_roots(
         dynamo = in_force(captured, dict(keywords), site.form)
         around = (frame.module, node, frame.qualname, site.statement)
         made = [replace(e, site=around) for e in entries_of(m, site.target, frame.module, RootKind.explicit, dynamo)]
+        if name := bound_to(site.statement, node):
+            made = [e if e.inputs is not None else replace(e, inputs=inputs_of(m, frame.module, name)) for e in made]
         resolved = bool(made) or any(isinstance(v, (ExternalInstance, External, Bound)) for v in members(site.target))
         shown = run.shown(frame.module.path)
         at = (shown, getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
@@ -311,6 +313,16 @@ def entries_of(m: Machine, target: Value, module: ModuleDef, kind: RootKind, dyn
                 yield Entry(f"{module.name}:{value.qualname}", kind, value, module, dynamo)
 
 
+def bound_to(statement: ast.stmt, node: ast.AST) -> str:
+    """The name that holds what is compiled here: of `net = torch.compile(Net())` and of `net.compile()`."""
+    match statement, node:
+        case ast.Assign(targets=[ast.Name(id=name)]), _:
+            return name
+        case ast.Expr(), ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="compile"), args=[]):
+            return name
+    return ""
+
+
 def holds_project(v: Value) -> bool:
     match v:
         case Instance() | Function():
@@ -486,7 +498,9 @@ def walk(m: Machine, entry: Entry) -> None:
     elif entry.inputs is not None:
         given = entry.inputs if value.receiver is None else (value.receiver, *entry.inputs)
         known = calls.bind_arguments(m, value.definition, given, ())
-        arguments = {k: (v if v is not UNKNOWN else arguments.get(k, UNKNOWN)) for k, v in known.items()}
+        own = value.definition.node.args  # parameters that are not given stay what they are declared to be
+        told = {p.arg for p in [*own.posonlyargs, *own.args][: len(given)] + [v for v in [own.vararg] if v]}
+        arguments |= {k: v for k, v in known.items() if k in told and v is not UNKNOWN}
     calls.run(m, frame, value, arguments, value.definition.node)
 
 

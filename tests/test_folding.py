@@ -26,6 +26,22 @@ def step(x):
         print("scripted")
     return x if compiling() else x.tolist()
 """,
+    "what torch has": """
+import torch
+
+def traced():
+    if torch.jit.is_tracing():
+        return True
+    return hasattr(torch, "compiler") and torch.compiler.is_compiling()
+
+@torch.compile
+def step(x):
+    if not traced() and x.sum() > 0:
+        print("eager")
+    if hasattr(torch, "nothing_of_this_name") and x.sum() > 0:  # expect: TL102
+        return x + 1
+    return x
+""",
     "a function that returns is_compiling": """
 # file: main.py
 import torch

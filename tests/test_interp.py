@@ -1630,6 +1630,87 @@ def step(x):
         return y
     return x
 """,
+    "torch.where, given values by position": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, y, mask):
+        kept = torch.where(mask > 0, x, torch.zeros_like(x))
+        if kept.max() > 0:  # expect: TL102
+            return kept
+        ones = torch.where(mask > 0, 1.0, 0.0)
+        rows, columns = torch.where(mask)  # expect: TL105
+        return kept[rows] + ones.sum()
+""",
+    "an optional argument that is used as only a tensor can be": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, mask=None, other=None):
+        if mask is not None:
+            x = x * mask[:, None]
+            if 0.0 in mask:  # expect: TL102
+                x = x + 1
+        if other is not None and other > 3:  # possible: TL102
+            x = x + 1
+        return x
+""",
+    "a method that the module's own code calls on one of two alike": """
+import torch
+
+class Scheduler:
+    def __init__(self):
+        self.timesteps = torch.linspace(0, 1, 8)
+        self.begin = None
+
+    def begin_at(self, index):
+        self.begin = index
+
+    def step(self, x, t):
+        if self.begin is None:
+            return x * (self.timesteps == t).nonzero()[0].item()  # expect: TL101, TL105
+        return x * self.begin
+
+first = Scheduler()
+second = Scheduler()
+second.begin_at(0)
+
+class Net(torch.nn.Module):
+    def forward(self, x, t):
+        return first.step(x, t)
+""",
+    "classes made of containers": """
+import collections
+import torch
+
+class Scale:
+    def __call__(self, x):
+        return x / x.max().item()  # expect: TL101
+
+class Chain(list):
+    def __call__(self, x):
+        for one in self:
+            x = one(x)
+        return x
+
+chain = Chain([Scale()])
+found = collections.defaultdict(dict)
+parts = collections.defaultdict(list)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = collections.defaultdict(lambda: torch.zeros(()))
+
+    def forward(self, x, key: str):
+        x = chain(x)
+        found[key] = {"first": x, "last": x + 1}
+        if self.seen[key] > 0:  # expect: TL102
+            x = x + 1
+        if sum(v.item() for v in found[key].values()):  # expect: TL101
+            return x
+        return x - len(parts[key])
+""",
 }
 
 

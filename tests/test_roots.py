@@ -549,6 +549,37 @@ def tlint_inputs():
     )
 
 
+def test_inputs_of_a_compiled_module_are_given_under_its_name(tmp_path: Path) -> None:
+    """What they leave out stays what the parameter is declared to be."""
+    check(
+        tmp_path,
+        """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, flags=None, mask=None):
+        if flags > 0:  # expect: TL102
+            x = x + 1
+        if mask is not None and mask > 0:  # possible: TL102
+            x = x + 1
+        return x
+
+class Other(torch.nn.Module):
+    def forward(self, x, n=None):
+        if n > 3:
+            x = x + 1
+        return x / x.max().item()  # expect: TL101
+
+net = torch.compile(Net())
+other = Other()
+other.compile()
+
+def tlint_inputs():
+    return {"net": (torch.ones(3), torch.zeros(3)), "other": (torch.ones(3), 4)}
+""",
+    )
+
+
 def test_a_root_is_given_what_its_calls_give_it(tmp_path: Path) -> None:
     """Numbers are numbers, though not which; what one call does not tell stays a tensor, most likely."""
     report = check(

@@ -846,7 +846,7 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
         doubtful=f.doubtful,
     )
     try:
-        if silent and isinstance(receiver, Instance) and receiver in m.attributes:
+        if silent and isinstance(receiver, Instance) and receiver in m.making:
             value = initialize(m, frame, definition, receiver, m.attributes[receiver])
         else:
             value = execute(m, frame, definition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import sys
+from dataclasses import replace
 from typing import Any
 
 from tlint.analyzer.interp import calls, library, narrowing, objects
@@ -25,6 +26,7 @@ from tlint.analyzer.interp.values import (
     members,
     present,
 )
+from tlint.analyzer.model import Confidence
 
 KINDS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
@@ -350,6 +352,9 @@ def item(m: Machine, f: Frame, node: ast.Subscript, v: Value, index: Value) -> V
     """`v[index]` for one member of what is indexed."""
     match v:
         case Tensor():
+            if not v.certain and isinstance(index, Sequence) and any(of_type(i) == "slice" for i in index.items or ()):
+                v = replace(v, certain=Confidence.likely)  # `x[:, 0]`
+                objects.told(f, node.value)
             for one in members(index):
                 m.emit("subscript", f, node, value=v, index=one)
             return library.indexed(v, index)

@@ -582,6 +582,11 @@ def do_dict(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords)
     return Mapping(None, UNKNOWN, UNKNOWN)
 
 
+def do_defaultdict(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    made = calls.call_value(m, f, first(args), (), (), node) if args else UNKNOWN
+    return Mapping(None, UNKNOWN, made)
+
+
 def do_number(kind: str) -> Handler:
     def build(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
         results: list[Value] = []
@@ -621,6 +626,25 @@ def do_extreme(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
             kinds.pop() if len(kinds) == 1 else "float" if "float" in kinds else "int", expressions.origin_of(*flat)
         )
     return join(*values)
+
+
+def do_where(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    """torch.where: the indices where a condition given alone holds, else one of two values for each element."""
+    chosen = [*args[1:], *(v for name, v in keywords if name in ("input", "self", "other"))]
+    if len(chosen) < 2:
+        return returned(m.facts.lookup("torch.where"), args, keywords)
+    flat = [v for one in chosen for v in members(one)]
+    numbers = [v for v in flat if isinstance(v, (Scalar, Const))]
+    tensors = [v for v in flat if isinstance(v, Tensor)]
+    all_of_them = tensors_in(first(args)) + tensors
+    rest: list[Value] = [*tensors[1:], *numbers]
+    return Tensor(
+        functools.reduce(expressions.tensor_result, rest, tensors[0]).kind if tensors else None,
+        None,
+        origin_of_all(all_of_them),
+        min((t.certain for t in all_of_them), default=Confidence.likely),
+        sized=any(t.sized for t in all_of_them),
+    )
 
 
 def do_sum(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
@@ -711,6 +735,10 @@ def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
             sure > Confidence.possible and f"torch.Tensor.{name}" in m.facts.callables
         ):
             return TRUE
+        case (External(name=outer), Const(value=str() as name)) if (
+            outer.partition(".")[0] == "torch" and f"{outer}.{name}" in m.facts.names
+        ):
+            return TRUE  # `hasattr(torch, "compiler")`
     return Scalar("bool")
 
 
@@ -840,6 +868,7 @@ HANDLERS: dict[str, Handler] = {
     "builtins.iter": do_sequence("iterator"),
     "builtins.dict": do_dict,
     "collections.OrderedDict": do_dict,
+    "collections.defaultdict": do_defaultdict,
     "collections.deque": do_sequence("list"),
     "builtins.int": do_number("int"),
     "builtins.float": do_number("float"),
@@ -867,6 +896,7 @@ HANDLERS: dict[str, Handler] = {
     "tlint.identity": do_same,
     "typing.cast": lambda m, f, node, args, keywords: args[1] if len(args) > 1 else UNKNOWN,
     "copy.copy": do_same,
+    "torch.where": do_where,
     "torch.utils.checkpoint.checkpoint": do_checkpoint,
     "torch.func.functional_call": do_functional_call,
     "torch.func.vmap": do_same,

@@ -119,6 +119,8 @@ class Machine:
         self.running: list[Result] = []
         self.globals: dict[tuple[str, int], Value] = {}
         self.attributes: dict[Instance, dict[str, Value]] = {}
+        # Those whose `__init__` runs right now.
+        self.making: list[Instance] = []
         # What methods give and leave on an instance that is being made, by all that it depends on: hundreds of classes
         # share a base's.
         self.initialized: dict[Any, tuple[Value, dict[str, Value]]] = {}

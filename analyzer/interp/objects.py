@@ -380,7 +380,9 @@ TELLING = frozenset(
 
 def tensor_attribute(m: Machine, f: Frame, v: Tensor, name: str, node: ast.AST) -> Value:
     if v.certain is Confidence.possible and name in TELLING:
-        v = Tensor(v.kind, v.rank, v.origin, Confidence.likely, v.numpy, v.sized)
+        v = replace(v, certain=Confidence.likely)
+        if isinstance(node, ast.Attribute):
+            told(f, node.value)
     owner = "numpy.ndarray" if v.numpy else "torch.Tensor"
     match name:
         case "shape":
@@ -397,6 +399,18 @@ def tensor_attribute(m: Machine, f: Frame, v: Tensor, name: str, node: ast.AST) 
         m.emit("attribute", f, node, value=v, method=name)
         return library.typed(kind, (v,), (), v)
     return Bound(v, name)
+
+
+def told(f: Frame, node: ast.expr) -> None:
+    """Something is done that only a tensor can do: from here on the name most likely holds one."""
+    key = expressions.dotted(node)
+    if key is not None and key in f.env:
+        f.env[key] = join(
+            *(
+                replace(v, certain=Confidence.likely) if isinstance(v, Tensor) and not v.certain else v
+                for v in members(f.env[key])
+            )
+        )
 
 
 def external_attribute(m: Machine, v: ExternalInstance, name: str) -> Value:
@@ -550,11 +564,13 @@ def attributes_of(m: Machine, instance: Instance) -> dict[str, Value]:
     else:
         frame = m.module_frame(init.module)
         value = Function(init, instance)
+        m.making.append(instance)
         with m.shallow(CONSTRUCTOR):
             if instance.args is None:
                 calls.run(m, frame, value, calls.root_arguments(m, value, tensors=False), init.node)
             else:
                 calls.run_bound(m, frame, value, instance.args, instance.keywords, init.node)
+        m.making.pop()
     later = m.project.reset.union(*(e.stores for e in mro(m, cls) if isinstance(e, ClassDef)))
     own.update((name, unsettled(own[name])) for name in own.keys() & later)
     return own
@@ -590,9 +606,9 @@ def set_attribute(m: Machine, f: Frame, target: ast.Attribute, value: Value) -> 
 
 
 def store_attribute(m: Machine, f: Frame, instance: Instance, name: str, value: Value) -> None:
-    own = m.attributes.get(instance)
-    if own is not None and f.silent and f.receiver == instance:
+    if instance in m.making and f.silent and f.receiver == instance:
         # Still in `__init__` (or what it calls): the first value replaces, one in a branch is one of several.
+        own = m.attributes[instance]
         own[name] = join(own[name], value) if name in own and (f.branches or name == NUMBERED) else value
         return
     m.store(instance.cls.definition, name, value)
@@ -663,6 +679,8 @@ def iterate_instance(m: Machine, f: Frame, v: Instance, node: ast.AST) -> Value:
     if find_method(m, v.cls.definition, "__getitem__") is not None:
         return call_method(m, f, v, "__getitem__", (Scalar("int"),), (), node)
     for entry in mro(m, v.cls.definition):
+        if entry in ("builtins.list", "builtins.tuple", "builtins.set", "collections.deque", "collections.UserList"):
+            return library.element_of(m, library.first(calls.made_like(m, v, entry).args))
         if entry in ("torch.nn.ModuleList", "torch.nn.Sequential"):
             inside = library.element_of(m, calls.made_like(m, v, entry))
             return join(*(e for e in (inside, child_of(m, v, False)) if e is not UNKNOWN))
