@@ -1711,6 +1711,127 @@ class Net(torch.nn.Module):
             return x
         return x - len(parts[key])
 """,
+    "what an object does when it is made": """
+import torch
+from dataclasses import dataclass
+
+class Positive:
+    def check(self, value):
+        return value > 0
+
+class Distribution:
+    constraints = {}
+
+    def __init__(self, validate=True):
+        if validate:
+            for name, constraint in self.constraints.items():
+                if not constraint.check(getattr(self, name)).all():  # expect: TL102
+                    raise ValueError(name)
+
+class Normal(Distribution):
+    constraints = {"scale": Positive()}
+
+    def __init__(self, loc, scale, validate=True):
+        self.loc, self.scale, self.count = loc, scale, 0
+        super().__init__(validate)
+
+@dataclass
+class Box:
+    low: torch.Tensor
+    high: torch.Tensor
+
+    def __post_init__(self):
+        if (self.low > self.high).any():  # expect: TL102
+            raise ValueError("empty")
+
+@torch.compile
+def step(loc, scale):
+    normal = Normal(loc, scale)
+    box = Box(loc, loc + scale)
+    if normal.count > 3:
+        return loc
+    return normal.scale * box.high
+
+@torch.compile
+def unchecked(loc, scale):
+    return Normal(loc, scale, validate=False).loc
+""",
+    "tables that decorators fill": """
+# file: main.py
+import torch
+from tables import LAYERS, OPS, put
+import parts
+
+KEPT = {}
+
+def kept(key, make):
+    if key in KEPT:
+        return KEPT[key]
+    KEPT[key] = make()
+    return KEPT[key]
+
+@put("shift")
+def shift(x):
+    return x - x.min().item()  # expect: TL101
+
+@torch.compile
+def step(x, name: str):
+    x = OPS[name](x)
+    mean = kept("mean", lambda: x.mean())
+    if kept("mean", lambda: x.mean()) > 0:  # expect: TL102
+        return mean
+    return LAYERS.get("last")(x)
+# file: tables.py
+OPS = {}
+
+def put(name):
+    def note(f):
+        OPS[name] = f
+        return f
+    return note
+
+class Registry:
+    def __init__(self):
+        self.found = {}
+
+    def put(self, name):
+        def note(cls):
+            self.found[name] = cls
+            return cls
+        return note
+
+    def get(self, name):
+        return self.found[name]()
+
+LAYERS = Registry()
+# file: parts.py
+from tables import LAYERS, put
+
+@put("scale")
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+@LAYERS.put("last")
+class Last:
+    def __call__(self, x):
+        return x / x.mean().item()  # expect: TL101
+""",
+    "a table that a module's own statements fill": """
+import torch
+
+def scale(x):
+    return x / x.max().item()  # expect: TL101
+
+OPS = {}
+OPS["scale"] = scale
+OPS["abs"] = torch.abs
+
+@torch.compile
+def step(x, name: str):
+    if "sin" in OPS and x.sum() > 0:
+        return x
+    return OPS["abs"](OPS[name](x))
+""",
 }
 
 

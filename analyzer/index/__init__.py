@@ -30,6 +30,8 @@ Reader = Callable[[Path], str]
 
 # `model.mask = …`, but not `self.mask = …`; and the names after `global`.
 STORES = re.compile(r"^[ \t]*(?!self\.)[\w.\[\]\"']+\.(\w+)[ \t]*=(?!=)", re.MULTILINE)
+# The dotted name of what decorates something.
+DECORATORS = re.compile(r"^[ \t]*@([\w.]+)", re.MULTILINE)
 GLOBALS = re.compile(r"^[ \t]+global[ \t]+([\w, \t]+)", re.MULTILINE)
 
 
@@ -143,6 +145,15 @@ class Project:
         texts = self.texts.values()
         stored = {name for text in texts for name in STORES.findall(text)}
         return frozenset(stored.union(*(re.split(r"[, \t]+", names) for t in texts for names in GLOBALS.findall(t))))
+
+    @cached_property
+    def decorating(self) -> dict[str, list[Path]]:
+        """The files in which a name decorates something: `register` and `tables` of `@tables.register("a")`."""
+        found: dict[str, list[Path]] = {}
+        for path, text in self.texts.items():
+            for name in dict.fromkeys(part for dotted in DECORATORS.findall(text) for part in dotted.split(".")):
+                found.setdefault(name, []).append(path)
+        return found
 
     def symbol(self, module: ModuleDef, name: str) -> Symbol | None:
         """What a name at a module's level means, through `from … import *`."""

@@ -645,7 +645,20 @@ def construct(m: Machine, f: Frame, callee: Class, args: Args, keywords: Keyword
             fact=m.facts.lookup("torch.nn.Module"),
             method="__init__",
         )
-    return Instance(callee, small(args), small_keywords(keywords))
+    instance = Instance(callee, small(args), small_keywords(keywords))
+    if not f.silent and not objects.torch_base(m, cls):
+        made(m, f, instance, args, keywords, node)
+    return instance
+
+
+def made(m: Machine, f: Frame, instance: Instance, args: Args, keywords: Keywords, node: ast.AST) -> None:
+    """An object is made in compiled code: what `__init__` does on the way is compiled with it."""
+    cls = instance.cls.definition
+    init = objects.find_method(m, cls, "__init__")
+    if init is not None:
+        run_bound(m, f, Function(init, instance), args, keywords, node)
+    else:
+        objects.call_method(m, f, instance, "__post_init__", (), (), node)
 
 
 def small(args: Args) -> Args:

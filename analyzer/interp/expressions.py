@@ -557,6 +557,9 @@ def store_item(m: Machine, f: Frame, target: ast.Subscript, value: Value) -> Non
     changed = with_item(m, f, container, index, value)
     if key is None or changed is None:
         return
+    outside = f.function is None or (key not in f.env and key not in f.closure)
+    if f.silent and outside and isinstance(target.value, ast.Name):
+        objects.rebound(m, f, target.value.id, changed)
     f.env[key] = changed
     if isinstance(target.value, ast.Attribute):
         objects.set_attribute(m, f, target.value, changed)

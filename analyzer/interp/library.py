@@ -274,7 +274,7 @@ def looked_up(v: Mapping, index: Value) -> Value:
         exact = dict(v.items).get(index)
         if exact is not None:
             return exact
-        if v.open:
+        if v.open and (index.is_const or not v.items):
             return UNKNOWN
     values = list(members(values_of(v)))
     # One of several under a name that is not known: a tensor among them is only possible.

@@ -6,9 +6,10 @@ import ast
 import builtins
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef, Symbol
-from tlint.analyzer.interp import calls, expressions, hints, library
+from tlint.analyzer.interp import calls, expressions, hints, library, statements
 from tlint.analyzer.interp.machine import CONSTRUCTOR, Frame, Machine
 from tlint.analyzer.interp.values import (
     NONE,
@@ -96,6 +97,8 @@ def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
             if isinstance(symbol, Assigned) and name in hooked_names(module):
                 found = join(*(hooked(v) for v in members(found)))
             m.globals[key] = unsettled(found) if isinstance(symbol, Assigned) and name in m.project.reset else found
+            if isinstance(symbol, Assigned):
+                fill(m, module, name, m.globals[key])
         elif name in BUILTINS:
             m.globals[key] = External("builtins." + name)
         elif name == "__name__":
@@ -103,6 +106,64 @@ def global_value(m: Machine, module: ModuleDef, name: str) -> Value:
         elif module.is_package and m.project.is_project(f"{module.name}.{name}"):
             m.globals[key] = module_value(m, f"{module.name}.{name}")
     return m.globals[key]
+
+
+# Definitions that are put into one table by what decorates them: beyond these it is no choice between a few.
+MOST_REGISTERED = 64
+
+
+def fill(m: Machine, module: ModuleDef, name: str, value: Value) -> None:
+    """Put into a module's table, empty at first, what decorators and the module's own statements put there.
+
+    Functions that store in it may be called later too: it holds what is found here, and perhaps more.
+    """
+    makers: list[str] = []
+    if value == Mapping(()) and f"{name}[" in module.text:
+        own: list[ast.stmt] = [
+            s for s in module.tree.body if isinstance(s, ast.Assign) and any(item_of(t, name) for t in s.targets)
+        ]
+        makers = [f.name for f in module.functions() if any(item_of(n, name) for n in ast.walk(f.node))]
+        m.globals[name, id(module)] = Mapping((), open=bool(makers))
+        statements.block(m, m.module_frame(module), own)
+    elif isinstance(value, Instance) and name in m.project.decorating:
+        makers = [name]
+    paths = dict.fromkeys(path for maker in makers for path in m.project.decorating.get(maker, ()))
+    for definition in [d for path in paths for d in decorated_by(m, path, makers)][:MOST_REGISTERED]:
+        frame = m.module_frame(definition.module)
+        if isinstance(definition, FunctionDef):
+            decorated(m, frame, definition)
+        else:
+            for decorator in definition.node.decorator_list:
+                calls.decorate(m, frame, decorator, Class(definition))
+
+
+def item_of(node: ast.AST, name: str) -> bool:
+    """Whether a node is the target of `name[…] = …`."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=held), ctx=ast.Store()):
+            return held == name
+    return False
+
+
+def decorated_by(m: Machine, path: Path, names: list[str]) -> Iterator[FunctionDef | ClassDef]:
+    """The functions and classes of a file in whose decorators one of these names stands."""
+    module = m.project.module_at(path)
+    definitions: list[FunctionDef | ClassDef] = [*module.functions(), *module.classes()] if module is not None else []
+    for definition in definitions:
+        inside = [n for decorator in getattr(definition.node, "decorator_list", ()) for n in ast.walk(decorator)]
+        if any(getattr(n, "attr", getattr(n, "id", "")) in names for n in inside):
+            yield definition
+
+
+def rebound(m: Machine, f: Frame, name: str, value: Value) -> None:
+    """Code that is not compiled has put something into a table of a module."""
+    module: ModuleDef | None = f.module
+    symbol = f.module.symbols.get(name)
+    while module is not None and isinstance(symbol, ImportOf) and symbol.attribute:
+        module, name = m.project.find(symbol.module, module.path), symbol.attribute
+        symbol = module.symbols.get(name) if module is not None else None
+    if module is not None and isinstance(symbol, Assigned):
+        m.globals[name, id(module)] = value
 
 
 def hooked_names(module: ModuleDef) -> set[str]:
@@ -611,6 +672,8 @@ def store_attribute(m: Machine, f: Frame, instance: Instance, name: str, value: 
         own = m.attributes[instance]
         own[name] = join(own[name], value) if name in own and (f.branches or name == NUMBERED) else value
         return
+    if f.function is not None and f.function.name == "__init__" and f.receiver == instance:
+        return  # it is made anew, in compiled code: what it holds is worked out where it is read
     m.store(instance.cls.definition, name, value)
 
 
