@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tlint.analyzer.interp.values import ExternalInstance, Value
+from tlint.analyzer.interp.values import ExternalInstance, Instance, Unknown, Value
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import callee, tensors
 
@@ -61,6 +61,8 @@ class DeepcopyCall(Rule):
         if fact is None or fact.kind != self.kind or not fact.gb_type or not event.args:
             return
         copied = event.args[0]
+        if fact.name == "copy.copy" and isinstance(copied, (Instance, Unknown)):
+            return  # Dynamo traces what `copy` calls on an object; of lists, dicts and tensors it does not
         if not fact.only or any(tensors(copied)) or is_module(event, copied):
             yield event.finding(
                 f"`{callee(event)}` copies an object in a way that Dynamo does not trace",
