@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from tlint.analyzer.interp.values import Function
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.breaks.tensor_to_python import VALUE
 from tlint.rules.reading import breaking, callee, spelled, tensors
@@ -83,6 +84,8 @@ class DataDependentAssert(Rule):
             yield event.finding(
                 f"`{callee(event)}` reads the value of a tensor", gb_types=(fact.gb_type, VALUE), when=fact.when
             )
+        elif fact and any(isinstance(value, Function) for value in event.args):  # up to torch 2.9, whatever it holds
+            yield event.finding(f"the message of `{callee(event)}` is a function", gb_types=(fact.gb_type,))
 
 
 def has_constant_message(statement: Any) -> bool:

@@ -23,11 +23,11 @@ class SparseInRegion(Rule):
 
 
     @torch.compile
-    def propagate(adjacency, x):
-        return adjacency.to_sparse() @ x
+    def propagate(edges, weights, x):
+        return torch.sparse_coo_tensor(edges, weights, (4, 4)) @ x
 
 
-    propagate(torch.eye(4), torch.randn(4, 2))
+    propagate(torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.ones(3), torch.randn(4, 2))
     ```
 
     ## Good
@@ -37,11 +37,11 @@ class SparseInRegion(Rule):
 
 
     @torch.compile
-    def propagate(adjacency, x):
-        return adjacency @ x
+    def propagate(edges, weights, x):
+        return torch.zeros_like(x).index_add(0, edges[0], weights[:, None] * x[edges[1]])
 
 
-    propagate(torch.eye(4), torch.randn(4, 2))
+    propagate(torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.ones(3), torch.randn(4, 2))
     ```
 
     ## Fix safety
