@@ -42,13 +42,15 @@ from tlint.rules.base import EVENTS, Event, Rule, Site
 from tlint.rules.reading import sure, tensors
 
 Progress = Callable[[str, int, int], None]
+# Frames of Python's, for expressions that are nested deeply. Before Python 3.11 each also took some of C's stack.
+DEEPEST = 20_000 if sys.version_info >= (3, 11) else 6_000
 MOST_PATHS = 5  # kept of the ways to one finding; all are counted
 
 
 def analyze(workspace: Workspace, settings: Settings, progress: Progress | None = None) -> Analysis:
     """Everything the static stage can say, for each target torch. Nothing of the project is imported or run."""
     recursion = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(recursion, 20_000))
+    sys.setrecursionlimit(max(recursion, DEEPEST))
     try:
         with paused_gc():
             runs = [_Run(workspace, settings, version, progress).analysis() for version in workspace.target_torch]
@@ -122,6 +124,7 @@ class _Run:
         self.broken: list[Finding] = []
         self.errors: list[str] = []
         self.quiet: set[Any] = set()  # events that no rule had anything to say of
+        self.given_up: set[ast.stmt] = set()
         self.found = False
         self.paths: dict[Path, str] = {}
 
@@ -239,6 +242,12 @@ class _Run:
                     pass
             except Exception:  # a rule's mistake costs its finding, and is reported as one
                 self._internal(frame.module, span_of(frame.module, event.node), f"{rule.code} failed here")
+
+    def gave_up(self, frame: Frame, node: ast.stmt) -> None:
+        if node not in self.given_up:
+            self.given_up.add(node)
+            what = "nested too deeply: what this statement does is not known"
+            self.broken.append(self._bare("TL903", frame.module.path, span_of(frame.module, node), what))
 
     def _internal(self, module: ModuleDef, span: Span, what: str) -> None:
         trace = " ".join(traceback.format_exc(limit=-2).split())

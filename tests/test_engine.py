@@ -679,3 +679,22 @@ def expressions(statement: ast.stmt) -> list[ast.expr]:
         if isinstance(node, ast.Call | ast.Compare | ast.Attribute | ast.Subscript) and (node.end_lineno or 0) <= last:
             found.append(node)
     return found
+
+
+def test_what_is_nested_too_deeply_costs_its_statement(tmp_path: Path) -> None:
+    text = """
+    import torch
+
+    @torch.compile
+    def f(x):
+        y = DEEP
+        print(x)  # expect: TL111
+        return y
+
+    @torch.compile
+    def g(x):
+        return x.sum().item()  # expect: TL101
+    """.replace("DEEP", "x" + ".sin()" * 9000 + "  # expect: TL903")
+    analysis = check(tmp_path, text)
+    [given_up] = [finding for finding in analysis.findings if finding.code == "TL903"]
+    assert given_up.message.startswith("nested too deeply")

@@ -97,6 +97,8 @@ class Listener(Protocol):
 
     def compiled(self, frame: Frame, node: ast.AST, site: Site, callee: Value, args: Any, keywords: Any) -> None: ...
 
+    def gave_up(self, frame: Frame, node: ast.stmt) -> None: ...
+
 
 # Bounds. Beyond `CONTEXTS` sets of arguments a function is interpreted once more, with its arguments widened; beyond
 # `DEPTH` calls nothing is followed. Of 73 break sites in real models the deepest lay 9 calls below its root.

@@ -38,8 +38,13 @@ def block(m: Machine, f: Frame, body: list[ast.stmt]) -> bool:
             if handler is None:
                 continue
             f.statement = node
-            if handler(m, f, node) is False:
-                return False
+            try:
+                if handler(m, f, node) is False:
+                    return False
+            except RecursionError:
+                if f.depth > 1:  # close to the limit, each of many statements would come to it again
+                    raise
+                m.listener.gave_up(f, node)
         return True
     finally:
         del f.conditions[held:]
