@@ -515,7 +515,10 @@ def _verify_options(command: argparse.ArgumentParser, *, asked: bool) -> None:
 
 
 def _commas(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    if not items:
+        raise argparse.ArgumentTypeError("nothing is named")
+    return items
 
 
 def _size(text: str) -> int:

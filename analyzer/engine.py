@@ -156,7 +156,7 @@ class _Run:
             files=len(self.workspace.reported),
             functions=len(self.machine.functions),
             errors=tuple(self.errors),
-            targeted=bool(targeted),
+            targeted=tuple(entry.name for entry in targeted),
         )
 
     def _compiles(self) -> bool:
@@ -191,14 +191,12 @@ class _Run:
                     self._syntax(path, error.line, error.column, error.message)
         for path, wrong in self.project.errors.items():
             if path in self.workspace.reported:
-                self._syntax(path, wrong.lineno or 1, wrong.offset or 1, wrong.msg or "does not parse")
+                version = f"{sys.version_info.major}.{sys.version_info.minor}"  # newer syntax is an error in it
+                message = f"does not parse as Python {version}: {wrong.msg}"
+                self._syntax(path, wrong.lineno or 1, wrong.offset or 1, message)
 
     def _syntax(self, path: Path, line: int, column: int, message: str) -> None:
-        self.broken.append(
-            self._bare(
-                "TL902", path, Span(line, max(1, column), line, max(1, column) + 1), f"does not parse: {message}"
-            )
-        )
+        self.broken.append(self._bare("TL902", path, Span(line, max(1, column), line, max(1, column) + 1), message))
 
     def _bare(self, code: str, path: Path, span: Span, message: str) -> Finding:
         rule = self.known[code]

@@ -284,7 +284,7 @@ class Analysis:
     files: int
     functions: int
     errors: tuple[str, ...] = ()  # roots asked for by name that are not there
-    targeted: bool = False  # only the targets of verification were looked at
+    targeted: tuple[str, ...] = ()  # the roots that were looked at, where that was only the targets of verification
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,14 @@ def run(
     """
     known = rules.load()
     chosen = selection.choose(known, rules.aliases, settings)
+    if chosen <= set(selection.ALWAYS):
+        project.log.warning("no rule is on: `select` and `ignore` leave none")
+    runner.described(settings.verify_settings.gpus)
     workspace = project.open_workspace(paths, settings, cwd, buffer)
     accepted = baseline.read(workspace.root, settings)
     if settings.verify:
-        asked, missing = targets.locate(workspace, settings.verify_settings.targets)
+        named = settings.verify_settings.targets
+        asked, missing = targets.locate(workspace, named)
         errors = (*errors, *missing)
         if missing and not asked and settings.only_targets:
             raise TlintError("\n".join(errors))
@@ -64,8 +68,10 @@ def run(
     offered = selection.available(known, settings)
     findings, verified = tuple(f for f in analysis.findings if f.code in offered), tuple[Target, ...]()
     if settings.verify:
-        requests, undeclared = targets.discover(workspace, analysis.roots, asked)
-        if not requests and not undeclared:
+        requests, undeclared = tuple[targets.Request, ...](), tuple[str, ...]()
+        if asked or not named:  # nothing else is run in the place of what is not there
+            requests, undeclared = targets.discover(workspace, analysis.roots, asked, _roots_to(findings, workspace))
+        if not (named or requests):
             project.log.warning("nothing is verified: no file here defines tlint_inputs() or get_inputs()")
         observations = runner.run(requests, settings.verify_settings, workspace.python, workspace.cwd, progress)
         findings, verified = judge.judge(findings, observations, analysis.roots)
@@ -102,7 +108,7 @@ def run(
         rules={code: _describe(known[code]) for code in sorted({finding.code for finding in shown})},
         findings=shown,
         targets=verified,
-        roots=analysis.roots,
+        roots=tuple(r for r in analysis.roots if not analysis.targeted or r.name in analysis.targeted),
         files=analysis.files,
         functions=analysis.functions,
         hidden=sum(finding.state == "active" and finding.confidence < least for finding in findings),
@@ -135,6 +141,12 @@ def roots(
 
 def _describe(rule: Rule) -> RuleInfo:
     return RuleInfo(rule.code, rule.name, explain.summary(rule), url="", status=rule.status)
+
+
+def _roots_to(findings: Iterable[Finding], workspace: Workspace) -> frozenset[str]:
+    """The roots from which something in the files asked about is reached."""
+    near = (finding for finding in findings if workspace.cwd / finding.path in workspace.reported)
+    return frozenset(path.root for finding in near for path in finding.paths)
 
 
 def _asked_about(finding: Finding, workspace: Workspace, analysis: Analysis) -> bool:

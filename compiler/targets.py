@@ -75,9 +75,12 @@ def locate(workspace: Workspace, targets: Sequence[str]) -> tuple[tuple[str, ...
 
 
 def discover(
-    workspace: Workspace, roots: Sequence[Root], targets: Sequence[str]
+    workspace: Workspace, roots: Sequence[Root], targets: Sequence[str], reaching: Collection[str] = ()
 ) -> tuple[tuple[Request, ...], tuple[str, ...]]:
-    """The requests for located targets, or for what declares inputs; and which declare none and have to."""
+    """The requests for located targets, and which of these declare no inputs and have to.
+
+    With none named: for what declares inputs, in the files reported on and in those of the roots `reaching` them.
+    """
     found: list[_Found] = []
     errors: list[str] = []
     for target in targets:
@@ -91,7 +94,8 @@ def discover(
         if not declared:
             errors.append(f"{target}: it declares no inputs: name a function or class after ':', or add tlint_inputs()")
     if not targets:
-        rooted = {workspace.cwd / root.path for root in roots if root.resolved and root.kind > RootKind.assumed}
+        compiled = (root for root in roots if root.resolved and root.kind > RootKind.assumed)
+        rooted = {workspace.cwd / root.path for root in compiled if root.name in reaching}
         for path in sorted(path for path in workspace.reported | rooted if path.suffix != ".ipynb"):
             found += _declared(path, workspace, roots)
     unique = dict.fromkeys(found)

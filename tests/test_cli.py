@@ -218,6 +218,9 @@ def test_exit_codes(project: Project, tlint: Tlint, options: list[str], code: in
         (["--python", "n" * 300], "no Python interpreter"),
         (["--output-file", "/dev/full"], "No space left on device"),
         (["verify", ":f"], ":f: nothing is named before ':'"),
+        (["m.py", "--select="], "argument --select: nothing is named"),
+        (["m.py", "--gpu", ","], "argument --gpu: nothing is named"),
+        (["m.py", "--gpu", "h1000"], "unknown GPU 'h1000'"),
         (["verify", "m.py:"], "m.py:: nothing is named after ':'"),
         (["verify", "m.py:step."], "'step.' is no name of Python's"),
         (["verify", "..:f"], "'..' is neither a .py file nor a module"),
@@ -366,7 +369,10 @@ def test_names_that_are_not_utf8(project: Project, tlint: Tlint) -> None:
 def shell(folder: Path, line: str) -> Result:
     """What a line does where `tlint` is this one, and its standard output is read."""
     line = f'tlint() {{ "{sys.executable}" -m tlint "$@"; }}; {line}'
-    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100)
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "FORCE_COLOR", "NO_COLOR")}
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=100
+    )
     return Result(done.returncode, done.stdout, done.stderr)
 
 
@@ -424,6 +430,11 @@ def test_a_root_that_is_not_there_does_not_hide_the_rest(project: Project, tlint
     assert tlint("roots", "m.py", "--root", root).code == 2
 
 
+DECLARED = """
+
+def tlint_inputs():
+    return (torch.ones(2),)
+"""
 TWO = """\
 import torch
 from helpers import read
@@ -504,6 +515,52 @@ def test_a_target_that_is_not_there(project: Project, tlint: Tlint, target: str,
     assert says in result.err
 
 
+def asked_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of what is to be verified, as they come."""
+    names: list[str] = []
+
+    def run(requests: Sequence[Request], *_: object) -> tuple[Observation, ...]:
+        names[:] = [request.name for request in requests]
+        return tuple(Observation(Target(r.id, r.name, "m.py", status="", gate="pass")) for r in requests)
+
+    monkeypatch.setattr(runner, "run", run)
+    return names
+
+
+def test_a_target_that_is_not_there_is_not_replaced(
+    project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = asked_of_the_compiler(monkeypatch)
+    project({"tlint.toml": "", "a/m.py": BREAKS + DECLARED})
+    result = tlint("verify", "a", "stpe")
+    assert (result.code, names) == (2, [])
+    assert "stpe: no file below the paths defines it; did you mean step" in result.err
+    assert (tlint("verify", "a").code, names) == (1, ["m:step"])
+
+
+def test_what_is_verified_leads_to_the_paths(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = asked_of_the_compiler(monkeypatch)
+    compiled = TWO.replace("def ", "@torch.compile\ndef ")
+    project({"tlint.toml": "", "m.py": compiled + DECLARED, "helpers.py": HELPERS, "n.py": BREAKS + DECLARED})
+    for words, expected in {
+        (".",): ["m:one", "m:two", "n:step"],
+        ("n.py",): ["n:step"],
+        ("helpers.py",): ["m:one", "m:two"],
+        ("m.py",): ["m:one", "m:two"],
+    }.items():
+        tlint("check", *words, "--verify")
+        assert names == expected, words
+
+
+def test_the_closing_line_is_about_what_was_asked_for(
+    project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_of_the_compiler(monkeypatch)
+    project({"tlint.toml": "", "m.py": TWO, "helpers.py": HELPERS, "n.py": BREAKS})
+    assert tlint("verify", "m.py:one").out.splitlines()[-1].startswith("1 root, ")
+    assert tlint("verify", "m.py:one", ".").out.splitlines()[-1].startswith("2 roots, ")
+
+
 def test_a_target_that_failed_is_told_once(project: Project, tlint: Tlint, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(requests: Sequence[Request], *_: object) -> tuple[Observation, ...]:
         return tuple(
@@ -565,6 +622,12 @@ def test_selectors(project: Project, tlint: Tlint) -> None:
     assert codes("--select", "TL4", "--extend-select", "logging-call") == ["TL111"]
     assert codes("--select", "TL101,TL111", "--ignore", "TL1") == ["TL111", "TL101"]
     assert codes("--select", "ALL", "--ignore", "TL10") == ["TL111"]
+
+
+def test_when_no_rule_is_on_it_says_so(project: Project, tlint: Tlint) -> None:
+    project({"m.py": BREAKS})
+    assert "no rule is on" in tlint("--ignore", "ALL").err
+    assert "no rule is on" not in tlint("--select", "TL101").err
 
 
 def test_the_configuration_selects(project: Project, tlint: Tlint) -> None:

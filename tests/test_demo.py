@@ -63,4 +63,4 @@ def test_targets(report: dict[str, Any]) -> None:
 def test_one_screen() -> None:
     lines = tlint("--output-format", "text").splitlines()
     assert len(lines) <= int(SCREEN["LINES"])
-    assert max(map(len, lines)) <= int(SCREEN["COLUMNS"])
+    assert max(len(line) for line in lines if ": + " not in line) <= int(SCREEN["COLUMNS"])  # code is never cut

@@ -243,8 +243,8 @@ Found 1 error: 1 confirmed, 1 refuted.
 
 @pytest.mark.parametrize("width", [80, 60, 40])
 def test_text_fits(width: int) -> None:
-    """Only a single word that is wider than the terminal may stick out."""
-    for line in rendered(sample(), width).splitlines():
+    """Only a single word that is wider than the terminal may stick out, and code that is there to be copied."""
+    for line in (line for line in rendered(sample(), width).splitlines() if ": + " not in line):
         assert cell_len(line) <= width or max(map(cell_len, line.split())) > width - 20, line
 
 
@@ -458,7 +458,7 @@ def test_sources_are_read_where_they_are_not_given(tmp_path: Path) -> None:
     found = finding(path=str(file), span=Span(2, 5, 2, 8))
     write(empty(findings=(found, unreadable)), Settings(), stream)
     assert "2 | x = 'é'\n  |     ^^^\n" in stream.getvalue()
-    assert "missing.py:10:30:\n" in stream.getvalue()
+    assert "missing.py:10:30: warning" in stream.getvalue()
 
 
 # Code frames ----------------------------------------------------------------------------------------------------------

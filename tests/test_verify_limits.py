@@ -182,6 +182,46 @@ def test_every_way_of_ending(tmp_path: Path) -> None:
     assert len(started) >= 4 and not alive(started)
 
 
+ODD = """
+import torch
+
+def get_inputs(): return (torch.ones(2),)
+async def coroutine(x): return x.sin()
+sin = torch.sin
+"""
+
+MADE_UP = """
+import sys
+import torch
+
+def always(x): raise RuntimeError("whatever comes")
+def ends(x): sys.exit(3)
+def takes(x): return x.reshape(5, 7)
+sin = torch.sin
+"""
+
+
+def test_what_no_inputs_help(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "made.py").write_text(MADE_UP)
+    expected = {
+        "odd.py:coroutine": ("skipped", "construct", "a coroutine, which a call does not run"),
+        "odd.py:sin": ("fullgraph", "triton", ""),
+        "made.py:always": (
+            "skipped",
+            "construct",
+            "whatever inputs are made up, it raises RuntimeError: whatever comes",
+        ),
+        "made.py:ends": ("error", "eager", "SystemExit: 3"),
+        "made.py:takes": ("skipped", "construct", "no made-up inputs fit (RuntimeError: shape '[5, 7]'"),
+        "made.py:sin": ("skipped", "construct", "its parameters cannot be told: no signature found"),
+    }
+    found = verify(tmp_path, list(expected))
+    for name, (status, phase, detail) in expected.items():
+        target = found[name]
+        assert (target.status, target.phase) == (status, phase) and detail in target.detail, target
+
+
 def test_failing_imports(tmp_path: Path) -> None:
     for name, (text, _) in IMPORTS.items():
         (tmp_path / name).write_text(text)

@@ -43,6 +43,7 @@ def write(report: Report, settings: Settings, stream: TextIO, *, sources: Mappin
                 sources=Sources(sources or {}),
                 remedies=remedies,
                 min_confidence=settings.min_confidence,
+                wrapped=stream.isatty() or "COLUMNS" in os.environ,
             )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import textwrap
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +14,7 @@ from rich.style import Style
 from rich.text import Text
 
 from tlint.analyzer.model import Confidence, Finding, Fix, Report, Root, RootKind, RootPath, Severity, Status, Target
-from tlint.analyzer.report.frame import frame, visible, window
+from tlint.analyzer.report.frame import frame, visible
 from tlint.analyzer.report.summary import (
     differences,
     flat,
@@ -48,10 +50,11 @@ class Page:
     report: Report
     lines: Callable[[str, int | None], Sequence[str]]
     remedies: Mapping[str, str]
+    wrapped: bool = True  # prose, at the width of the terminal; in a file or a pipe a message is one line
 
     @property
     def width(self) -> int:
-        return max(NARROWEST, min(WIDEST, self.console.width))
+        return max(NARROWEST, min(WIDEST, self.console.width)) if self.wrapped else WIDEST
 
     @property
     def arrow(self) -> str:
@@ -66,7 +69,7 @@ class Page:
 
     def paragraph(self, text: Text, first: str = "", rest: str = "", style: str = GUTTER) -> None:
         """Write text in lines between words, `first` before the first line and `rest` before the others."""
-        room = self.width - max(len(first), len(rest))
+        room = self.width - max(len(first), len(rest)) if self.wrapped else sys.maxsize
         text.plain = visible(text.plain)
         for number, line in enumerate(text.divide(breaks(text.plain, room))):
             line.rstrip()
@@ -91,9 +94,10 @@ def render(
     sources: Callable[[str, int | None], Sequence[str]],
     remedies: Mapping[str, str],
     min_confidence: str,
+    wrapped: bool = True,
 ) -> None:
     """Write the report. `sources` gives the lines of a file or cell (none if unreadable), `remedies` help by code."""
-    page = Page(console, report, sources, remedies)
+    page = Page(console, report, sources, remedies, wrapped)
     shown, folded = fold(report)
     said: set[str] = set()
     for finding in shown:
@@ -133,10 +137,10 @@ def write_finding(page: Page, finding: Finding, said: Container[str]) -> None:
             continue
         page.paragraph(labelled("help", fix.title + effect(page, fix)), " " * margin + " = ", " " * (margin + 3))
         for edit in fix.edits:
-            if text := visible(flat(edit.text)):
-                place = visible(f"{' ' * (margin + 3)}{where(edit.path, edit.cell)}:{edit.span.line}: ")
-                room = max(page.width - cell_len(place), NARROWEST)
-                page.line((place, GUTTER), (window("+ " + text, 0, room, page.cut), "green"))
+            place = visible(f"{' ' * (margin + 3)}{where(edit.path, edit.cell)}:{edit.span.line}: ")
+            for line in textwrap.dedent(edit.text).strip().splitlines():  # never cut: it is there to be copied
+                page.line((place, GUTTER), (f"+ {visible(line)}", "green"))
+                place = " " * cell_len(place)
 
 
 def write_refuted(page: Page, finding: Finding) -> None:

@@ -91,7 +91,10 @@ def annotation(parameter: inspect.Parameter) -> str:
 def required(target: Any) -> list[inspect.Parameter]:
     """The parameters that a caller must give."""
     skipped = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(target).parameters.values()
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (ValueError, TypeError) as error:  # built in
+        raise Failed(f"its parameters cannot be told: {error}", "skipped", "construct") from error
     return [p for p in parameters if p.default is p.empty and p.kind not in skipped]
 
 

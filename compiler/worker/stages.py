@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -101,22 +102,30 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
     with guarded(capture.INTERNAL_FILES), fullgraph_ignored():
         found = load.resolve(module, request["qualname"], lambda cls: inputs.construct(module, cls))
         call = adapter.uncompiled(found)
+        if inspect.iscoroutinefunction(getattr(call, "forward", call)):
+            raise Failed("it is a coroutine, which a call does not run: name what it calls", "skipped", "construct")
         make = inputs.declared(module, request["qualname"], request["alone"])
     channel.send("part", config=config_of(request, mapping))
     if make is not None:
         channel.send("part", inputs="declared")
         return Target(call, make, adapter, project, channel)
-    misfit = ""
+    misfits = []
     for make, assumed in inputs.suggested(call):
         target = Target(call, make, adapter, project, channel)
         try:
             isolated(channel, lambda: eager(target))
         except Failed as failure:
-            misfit = failure.detail
+            if failure.phase is not None:  # not for its inputs
+                raise
+            misfits.append(failure.detail)
             continue
         channel.send("part", inputs="synthesised", assumed=assumed)
         return target
-    raise Failed(f"no made-up inputs fit ({misfit}): add tlint_inputs(), returning arguments", "skipped", "construct")
+    if len(set(misfits)) == 1:
+        why = f"whatever inputs are made up, it raises {misfits[0]}; if it needs others, add tlint_inputs() with them"
+    else:
+        why = f"no made-up inputs fit ({misfits[-1]}): add tlint_inputs(), returning arguments"
+    raise Failed(why, "skipped", "construct")
 
 
 @contextlib.contextmanager
@@ -137,7 +146,10 @@ def eager(target: Target) -> None:
     args, kwargs = target.arguments()
     target.channel.phase("eager")
     with guarded(capture.INTERNAL_FILES), torch.compiler.set_stance("force_eager"):
-        target.call(*args, **kwargs)
+        try:
+            target.call(*args, **kwargs)
+        except SystemExit as error:
+            raise Failed(describe(error, capture.INTERNAL_FILES), phase="eager") from error
 
 
 def default_mode(target: Target) -> dict[str, Any]:
