@@ -19,7 +19,7 @@ from tlint.analyzer import facts
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import FunctionDef, ModuleDef, Project, paused_gc
 from tlint.analyzer.interp.calls import resume
-from tlint.analyzer.interp.machine import Frame, Machine
+from tlint.analyzer.interp.machine import Dynamo, Frame, Machine
 from tlint.analyzer.interp.values import UNKNOWN, Value, join, members
 from tlint.analyzer.model import (
     Analysis,
@@ -169,7 +169,7 @@ class _Run:
         names: set[str] = set()
         for target in self.settings.verify_settings.targets:
             try:
-                found = {entry.name for entry in named(self.machine, target, (False, False))}
+                found = {entry.name for entry in named(self.machine, target, Dynamo())}
             except TlintError:  # a whole file, or what is wrong with it is the worker's to tell
                 found = set()
             if not found:

@@ -8,7 +8,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def find_roots(
     m: Machine, run: Any, settings: Settings, progress: Callable[[str, int, int], None]
 ) -> tuple[list[Entry], list[Root]]:
     """The entries to walk in order, explicit roots first, and all roots as `tlint roots` lists them."""
-    captured = captures(m)
+    project = project_settings(m)
     entries: dict[tuple[str, Dynamo, Value], Entry] = {}
     roots: list[Root] = []
     with m.shallow(SCRIPT):
@@ -66,7 +66,7 @@ def find_roots(
         if dict(keywords).get("disable") == Const(True):
             continue  # nothing is compiled
         how = {"method": "`.compile()`", "export": "`torch.export`"}.get(site.form, "`torch.compile`")
-        dynamo = in_force(captured, dict(keywords), site.form)
+        dynamo = in_force(m, project, dict(keywords), site.form)
         around = (frame.module, node, frame.qualname, site.statement)
         made = [replace(e, site=around) for e in entries_of(m, site.target, frame.module, RootKind.explicit, dynamo)]
         if name := bound_to(site.statement, node):
@@ -79,7 +79,7 @@ def find_roots(
             roots.append(Root(entry.name, RootKind.explicit, dynamo.fullgraph, *at, how))
         if not made:
             roots.append(Root(ast.unparse(node)[:60], RootKind.explicit, dynamo.fullgraph, *at, how, resolved))
-    for how, entry in asked(m, run, settings, captured):
+    for how, entry in asked(m, run, settings, project):
         if not any(e.name == entry.name and e.dynamo == entry.dynamo for e in entries.values()):
             entries[entry.name, entry.dynamo, entry.value] = entry
             at = run.shown(entry.module.path), *place(entry.value)
@@ -96,7 +96,7 @@ def find_roots(
         names = {entry.name for entry in entries.values()}
         for module, cls in assumed:
             name = f"{module.name}:{cls.qualname}"
-            entry = Entry(name, kind, Instance(Class(cls), None), module, Dynamo(*captured), every=True)
+            entry = Entry(name, kind, Instance(Class(cls), None), module, project, every=True)
             if name not in names:
                 entries[name, entry.dynamo, entry.value] = entry
                 roots.append(
@@ -152,22 +152,29 @@ def place(value: Value) -> tuple[int, int]:
 # Settings in force ----------------------------------------------------------------------------------------------------
 
 
-def captures(m: Machine) -> tuple[bool, bool]:
-    """Whether the project turns capture of scalars and of dynamic shapes on."""
-    found = {"capture_scalar_outputs": False, "capture_dynamic_output_shape_ops": False}
+def project_settings(m: Machine) -> Dynamo:
+    """The settings of the compiler that the project turns on, wherever it does so."""
+    names = {field.name for field in fields(Dynamo)} - {"fullgraph"}
+    found: set[str] = set()
     for module in loaded(m):
-        if not any(name in module.text for name in found):
+        if not any(name in module.text for name in names):
             continue
         for node in ast.walk(module.tree):
             match node:
-                case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Constant(value=True)) if name in found:
-                    found[name] = True
-    return found["capture_scalar_outputs"], found["capture_dynamic_output_shape_ops"]
+                case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Constant(value=True)):
+                    found.add(name)
+                case ast.Call(func=ast.Attribute(attr="patch"), keywords=keywords):
+                    found |= {k.arg for k in keywords if k.arg and isinstance(k.value, ast.Constant) and k.value.value}
+    return Dynamo(**dict.fromkeys(found & names, True))
 
 
-def in_force(captured: tuple[bool, bool], keywords: dict[str, Value], form: str) -> Dynamo:
-    fullgraph = form == "export" or keywords.get("fullgraph") == Const(True)
-    return Dynamo(captured[0] or fullgraph, captured[1] or fullgraph, fullgraph)
+def in_force(m: Machine, project: Dynamo, keywords: dict[str, Value], form: str) -> Dynamo:
+    if form != "export" and keywords.get("fullgraph") != Const(True):
+        return project
+    item = m.facts.lookup("torch.Tensor.item")
+    if item is not None and item.when == "default":  # before torch 2.10, `fullgraph=True` captures neither
+        project = replace(project, capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
+    return replace(project, fullgraph=True)
 
 
 # What the code compiles -----------------------------------------------------------------------------------------------
@@ -352,27 +359,27 @@ def name_of(value: Function) -> str:
 # What the user names --------------------------------------------------------------------------------------------------
 
 
-def asked(m: Machine, run: Any, settings: Settings, captured: tuple[bool, bool]) -> Iterator[tuple[str, Entry]]:
+def asked(m: Machine, run: Any, settings: Settings, project: Dynamo) -> Iterator[tuple[str, Entry]]:
     """The roots of --root, and the targets of verification, with where they come from."""
     for target in settings.root:
         try:
-            yield from (("--root", entry) for entry in named(m, target, captured))
+            yield from (("--root", entry) for entry in named(m, target, project))
         except TlintError as error:  # the rest is looked at all the same
             run.errors.append(str(error))
     if settings.root_decorators:
-        yield from (("root-decorators", entry) for entry in decorated(m, frozenset(settings.root_decorators), captured))
+        yield from (("root-decorators", entry) for entry in decorated(m, frozenset(settings.root_decorators), project))
     for target in settings.verify_settings.targets:
         # The worker tells what is wrong with a target; one that only running makes is none of the static stage's.
         with contextlib.suppress(TlintError):
-            yield from (("target", entry) for entry in named(m, target, captured))
+            yield from (("target", entry) for entry in named(m, target, project))
 
 
-def decorated(m: Machine, decorators: frozenset[str], captured: tuple[bool, bool]) -> Iterator[Entry]:
+def decorated(m: Machine, decorators: frozenset[str], project: Dynamo) -> Iterator[Entry]:
     """What the project's own decorators compile. They are told by the names that the imports give them."""
     for module in loaded(m):
         for function in module.functions():
             if any(written(module, decorator) in decorators for decorator in function.decorators()):
-                for entry in named(m, f"{module.path}:{function.qualname}", captured):
+                for entry in named(m, f"{module.path}:{function.qualname}", project):
                     yield replace(entry, kind=RootKind.explicit)
 
 
@@ -386,7 +393,7 @@ def written(module: ModuleDef, decorator: ast.expr) -> str:
     return f"{module.name}.{name}"
 
 
-def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
+def named(m: Machine, target: str, project: Dynamo) -> list[Entry]:
     """`FILE.py:QUALNAME` or `MODULE:QUALNAME`."""
     where, _, qualname = target.rpartition(":")
     if not where:
@@ -410,7 +417,7 @@ def named(m: Machine, target: str, captured: tuple[bool, bool]) -> list[Entry]:
         raise TlintError(
             f"--root {target}: {module.path.name} defines no {qualname}; it defines {near or 'nothing to compile'}"
         )
-    entries = list(entries_of(m, value, module, RootKind.named, Dynamo(*captured)))
+    entries = list(entries_of(m, value, module, RootKind.named, project))
     inputs = inputs_of(m, module, qualname)
     return [replace(e, inputs=e.inputs if e.inputs is not None else inputs) for e in entries]
 
@@ -466,6 +473,8 @@ def walk(m: Machine, entry: Entry) -> None:
             return
         bound = objects.bound_method(m, method, value)
         value = bound if isinstance(bound, (Function, Partial)) else Function(method, value)
+    if isinstance(value, Function) and any(w.startswith("disable") for w in value.wrappers):
+        return
     if isinstance(value, Partial):
         calls.call_value(
             m, frame, value, entry.inputs or (), () if entry.inputs else left_open(m, value), entry.module.tree

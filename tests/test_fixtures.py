@@ -21,6 +21,7 @@ from tlint.analyzer.config import Settings, VerifySettings
 from tlint.analyzer.model import Confidence, Finding, Report, Severity, Status
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
+RECIPES = sorted(FOLDER.glob("recipes/*.py"))
 FIXTURES = sorted(path for kind in ("rules", "seed", "reports", "recipes") for path in FOLDER.glob(f"{kind}/*.py"))
 # Reproductions and recipes are held against the static stage alone: compiling them as well takes as long as all others.
 TARGETS = [
@@ -79,6 +80,15 @@ def test_static(path: Path, torch: str, tmp_path: Path, monkeypatch: pytest.Monk
     expected = {place for place in said.expect if place[1] != "TL199"}  # only the compiler sees it
     assert expected - places(found) == set(), "not found"
     assert places([f for f in found if f.severity >= Severity.warning]) - expected == set(), "false alarms"
+
+
+@pytest.mark.parametrize("torch", facts.versions())
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipe(path: Path, torch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What torch's own documentation does is at most information, and each such finding is expected."""
+    report = run(path, tmp_path, monkeypatch, Settings(target_torch=(torch,)))
+    assert places(list(report.findings)) == comments(path, torch).expect
+    assert {f.severity for f in report.findings} <= {Severity.info}
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -529,9 +529,18 @@ def step(x):
     [
         pytest.param("", "", {(6, "TL101")}, id="a Python number after the break"),
         pytest.param("torch._dynamo.config.capture_scalar_outputs = True", "", {(7, "TL102")}, id="captured"),
+        pytest.param("torch._dynamo.config.patch(capture_scalar_outputs=True)", "", {(7, "TL102")}, id="patched"),
         pytest.param("", "(fullgraph=True)", {(7, "TL102")}, id="fullgraph captures"),
     ],
 )
 def test_a_number_read_out_of_a_tensor(switch: str, arguments: str, found: set, tmp_path: Path) -> None:
     analysis = analyse(tmp_path, SCALARS.format(switch=switch, arguments=arguments))
     assert {(f.span.line, f.code) for f in analysis.findings} == found
+
+
+def test_before_2_10_fullgraph_captures_nothing(tmp_path: Path) -> None:
+    program = SCALARS.format(switch="", arguments="(fullgraph=True)")
+    assert {(f.span.line, f.code) for f in analyse(tmp_path, program, target_torch=("2.8",)).findings} == {(6, "TL101")}
+    switch = "torch._dynamo.config.capture_scalar_outputs = True"
+    program = SCALARS.format(switch=switch, arguments="(fullgraph=True)")
+    assert {(f.span.line, f.code) for f in analyse(tmp_path, program, target_torch=("2.8",)).findings} == {(7, "TL102")}

@@ -1128,6 +1128,14 @@ def reasoned(x):
 def step(x):
     return x / reasoned(x)
 """,
+    "a forward that is disabled": """
+import torch
+
+class Net(torch.nn.Module):
+    @torch.compiler.disable(recursive=True, reason="reads values")
+    def forward(self, x):
+        return x / x.max().item()
+""",
     "stops at operators of one's own": """
 import torch
 

@@ -21,11 +21,12 @@ from tlint.rules.base import Site
 class Dynamo:
     """The compiler's settings in force for a root, as far as they decide what breaks.
 
-    `fullgraph=True` turns both captures on (torch/_dynamo/eval_frame.py), so it is folded into them here.
+    From torch 2.10 on, `fullgraph=True` turns both captures on (torch/_dynamo/eval_frame.py): it is folded into them.
     """
 
     capture_scalar_outputs: bool = False
     capture_dynamic_output_shape_ops: bool = False
+    compiled_autograd: bool = False
     fullgraph: bool = False
 
 

@@ -18,6 +18,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo
+from torch.torch_version import TorchVersion
 
 from . import capture, inputs, load, lowering, trial
 from .channel import Channel, Crashed, Failed, describe, guarded, isolated
@@ -45,6 +46,7 @@ class Target:
     adapter: Any
     project: Callable[[str], bool]
     channel: Channel
+    fullgraph: bool  # the user's own root asks for it
 
     def arguments(self) -> inputs.Arguments:
         """Fresh ones for each stage: a run may write into them."""
@@ -106,12 +108,13 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
             raise Failed("it is a coroutine, which a call does not run: name what it calls", "skipped", "construct")
         make = inputs.declared(module, request["qualname"], request["alone"])
     channel.send("part", config=config_of(request, mapping))
+    fullgraph = bool(request["config"].get("fullgraph"))
     if make is not None:
         channel.send("part", inputs="declared")
-        return Target(call, make, adapter, project, channel)
+        return Target(call, make, adapter, project, channel, fullgraph)
     misfits = []
     for make, assumed in inputs.suggested(call):
-        target = Target(call, make, adapter, project, channel)
+        target = Target(call, make, adapter, project, channel, fullgraph)
         try:
             isolated(channel, lambda: eager(target))
         except Failed as failure:
@@ -141,6 +144,15 @@ def fullgraph_ignored() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def captures(target: Target) -> Iterator[None]:
+    """From torch 2.10 on `fullgraph=True` captures scalars and dynamic shapes: where a root asks for it, so do we."""
+    on = target.fullgraph and TorchVersion(torch.__version__) >= "2.10"
+    names = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops") if on else ()
+    with torch._dynamo.config.patch(dict.fromkeys(names, True)):
+        yield
+
+
 def eager(target: Target) -> None:
     """The target as plain Python. That it runs says nothing; that it raises does."""
     args, kwargs = target.arguments()
@@ -156,7 +168,7 @@ def default_mode(target: Target) -> dict[str, Any]:
     args, kwargs = target.arguments()
     target.channel.phase("dynamo")
     failure, result = None, None
-    with capture.watching(target.adapter) as watcher:
+    with capture.watching(target.adapter) as watcher, captures(target):
         torch._dynamo.reset()
         try:
             result = torch.compile(target.call, backend=watcher.backend)(*args, **kwargs)
@@ -199,7 +211,7 @@ def with_disabled(target: Target, candidate: dict[str, Any]) -> dict[str, int]:
     args, kwargs = target.arguments()
     target.channel.phase("dynamo")
     codes = trial.codes_of(candidate)
-    with capture.watching(target.adapter) as watcher:
+    with capture.watching(target.adapter) as watcher, captures(target):
         torch._dynamo.reset()
         with target.adapter.disabled(codes), guarded(capture.INTERNAL_FILES):
             torch.compile(target.call, backend=watcher.backend)(*args, **kwargs)

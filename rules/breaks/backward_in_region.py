@@ -16,6 +16,7 @@ class BackwardInRegion(Rule):
     AOTAutograd derives the backward from the forward graph. A call of `backward()` or `torch.autograd.grad()` in the
     middle needs gradients before that graph exists, so it ends there. `optimizer.step()` contains a break of torch's
     own: compiled on its own that is intended, and reported as information unless the root asks for `fullgraph=True`.
+    So is a `backward()` where `torch._dynamo.config.compiled_autograd` is on, which captures it as a graph of its own.
 
     ## Bad
 
@@ -78,4 +79,5 @@ class BackwardInRegion(Rule):
                 f"`{callee(event)}` computes gradients inside the compiled function",
                 gb_types=(fact.gb_type,),
                 when=fact.when,
+                severity=Severity.info if event.settings.compiled_autograd else None,
             )

@@ -47,17 +47,9 @@ def main() -> None:
         folder = asked.report_folder or Path(scratch)
         found = [finding for word in asked.packages or PACKAGES for finding in findings(word, folder)]
     for finding in sample(found, asked.seed, asked.size):
-        row = judged.get(finding["id"], {})
-        place = f"{finding['path']}:{finding['line']}"
-        print(
-            finding["id"],
-            finding["package"],
-            place,
-            finding["code"],
-            row.get("verdict", ""),
-            row.get("how", ""),
-            sep="\t",
-        )
+        place, row = f"{finding['path']}:{finding['line']}", judged.get(finding["id"], {})
+        known = row.get("verdict", ""), row.get("how", "")
+        print(finding["id"], finding["package"], place, finding["code"], *known, sep="\t")
     now = {finding["id"] for finding in found}
     for verdict, all_of_it in collections.Counter(row["verdict"] for row in judged.values()).items():
         still = sum(row["verdict"] == verdict for key, row in judged.items() if key in now)
