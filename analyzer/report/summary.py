@@ -18,8 +18,11 @@ def fold(report: Report) -> tuple[list[Finding], list[Finding]]:
     findings = active(report)
     if not any(root.resolved and root.kind > RootKind.assumed for root in report.roots):
         return findings, []
-    folded = [f for f in findings if only_assumed(f) and f.verdict.status is not Status.confirmed]
-    return [f for f in findings if f not in folded], folded
+    shown, folded = list[Finding](), list[Finding]()
+    for finding in findings:
+        hidden = only_assumed(finding) and finding.verdict.status is not Status.confirmed
+        (folded if hidden else shown).append(finding)
+    return shown, folded
 
 
 def only_assumed(finding: Finding) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,28 +49,24 @@ class Page:
     report: Report
     lines: Callable[[str, int | None], Sequence[str]]
     remedies: Mapping[str, str]
-    wrapped: bool = True  # prose, at the width of the terminal; in a file or a pipe a message is one line
-
-    @property
-    def width(self) -> int:
-        return max(NARROWEST, min(WIDEST, self.console.width)) if self.wrapped else WIDEST
-
-    @property
-    def arrow(self) -> str:
-        return "->" if self.console.options.ascii_only else "→"
-
-    @property
-    def cut(self) -> str:
-        return "~" if self.console.options.ascii_only else "…"
+    roots: Mapping[str, Root]  # that the code compiles, by name
+    wrapped: bool  # prose, at the width of the terminal; in a file or a pipe a message is one line
+    width: int
+    arrow: str
+    cut: str
 
     def line(self, *parts: str | Text | tuple[str, str | Style]) -> None:
-        self.console.print(Text.assemble(*parts), soft_wrap=True)
+        text = Text.assemble(*parts)
+        if self.console.color_system is None:  # rich takes ten times as long, and there is nothing for it to do
+            self.console.file.write(f"{text.plain}\n")
+        else:
+            self.console.print(text, soft_wrap=True)
 
     def paragraph(self, text: Text, first: str = "", rest: str = "", style: str = GUTTER) -> None:
         """Write text in lines between words, `first` before the first line and `rest` before the others."""
-        room = self.width - max(len(first), len(rest)) if self.wrapped else sys.maxsize
         text.plain = visible(text.plain)
-        for number, line in enumerate(text.divide(breaks(text.plain, room))):
+        offsets = breaks(text.plain, self.width - max(len(first), len(rest))) if self.wrapped else []
+        for number, line in enumerate(text.divide(offsets)):
             line.rstrip()
             self.line((rest if number else first, style), line)
 
@@ -97,7 +92,18 @@ def render(
     wrapped: bool = True,
 ) -> None:
     """Write the report. `sources` gives the lines of a file or cell (none if unreadable), `remedies` help by code."""
-    page = Page(console, report, sources, remedies, wrapped)
+    ascii_only = console.options.ascii_only
+    page = Page(
+        console,
+        report,
+        sources,
+        remedies,
+        roots={root.name: root for root in reversed(report.roots) if root.kind is RootKind.explicit},
+        wrapped=wrapped,
+        width=max(NARROWEST, min(WIDEST, console.width)) if wrapped else WIDEST,
+        arrow="->" if ascii_only else "→",
+        cut="~" if ascii_only else "…",
+    )
     shown, folded = fold(report)
     said: set[str] = set()
     for finding in shown:
@@ -225,9 +231,7 @@ def origin(page: Page, path: RootPath) -> Iterator[str]:
 
 
 def compiled_at(page: Page, path: RootPath) -> Root | None:
-    if path.kind is not RootKind.explicit:
-        return None
-    return next((r for r in page.report.roots if r.name == path.root and r.kind is RootKind.explicit), None)
+    return page.roots.get(path.root) if path.kind is RootKind.explicit else None
 
 
 def verdict(page: Page, finding: Finding) -> Iterator[Text]:
