@@ -37,7 +37,7 @@ def test_findings(report: dict[str, Any]) -> None:
 
     found = [(f["code"], f["path"], f["verdict"]["status"], f["verdict"]["gb_id"], way(f)) for f in report["findings"]]
     assert found == [
-        ("TL199", "fixtures/demo/augment.py", "confirmed", "GB0033", ["train_step", "augment"]),
+        ("TL199", "fixtures/demo/augment.py", "confirmed", "GB0033", ["train_step"]),
         ("TL102", "fixtures/demo/losses.py", "refuted", None, ["train_step"]),
         ("TL102", "fixtures/demo/losses.py", "confirmed", "GB0170", ["train_step", "mixup_loss"]),
         ("TL101", "fixtures/demo/metrics.py", "confirmed", "GB0124", ["train_step"]),

@@ -458,7 +458,7 @@ def test_sources_are_read_where_they_are_not_given(tmp_path: Path) -> None:
     found = finding(path=str(file), span=Span(2, 5, 2, 8))
     write(empty(findings=(found, unreadable)), Settings(), stream)
     assert "2 | x = 'é'\n  |     ^^^\n" in stream.getvalue()
-    assert "missing.py:10:30: warning" in stream.getvalue()
+    assert "missing.py:10:30: warning" in " ".join(stream.getvalue().split())  # lines end where the path does
 
 
 # Code frames ----------------------------------------------------------------------------------------------------------

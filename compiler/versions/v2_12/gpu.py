@@ -46,9 +46,13 @@ from torch.utils import _pytree as pytree
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
 
+STATIC_LAUNCHER = "use_static_triton_launcher"
+if not hasattr(inductor_config, STATIC_LAUNCHER):
+    STATIC_LAUNCHER = "use_static_cuda_launcher"  # up to torch 2.11
+
 # Settings under which graphs are traced and lowered.
 AUTOGRAD = {"enable_autograd_cache": False, "force_non_lazy_backward_lowering": True}
-INDUCTOR = {"force_disable_caches": True, "compile_threads": 1, "use_static_triton_launcher": False}
+INDUCTOR = {"force_disable_caches": True, "compile_threads": 1, STATIC_LAUNCHER: False}
 
 # Nodes of Inductor's schedule that are external in form only: they pick a result, read a number, or check one.
 NO_CALL = (ir.MultiOutput, ir.UserDefinedTritonKernel, ir.DynamicScalar, ir.AssertScalar)
