@@ -132,7 +132,7 @@ class _Run:
 
     def analysis(self) -> Analysis:
         self._read_all()
-        if self.workspace.python is not None and self._compiles():
+        if self.workspace.python is not None:
             self.project.packages = torch_packages(Path(self.workspace.python))
         entries, roots = find_roots(self.machine, self, self.settings, self.progress)
         targeted = self._targeted(entries) if self.settings.only_targets else []
@@ -140,7 +140,6 @@ class _Run:
         for i, entry in enumerate(entries):
             self.progress("interpreting", i, len(entries))
             self.entry = entry
-            self.machine.into_packages = entry.kind > RootKind.assumed
             try:
                 walk(self.machine, entry)
             except Exception:  # one root's trouble costs that root, and is reported
@@ -158,11 +157,6 @@ class _Run:
             errors=tuple(self.errors),
             targeted=tuple(entry.name for entry in targeted),
         )
-
-    def _compiles(self) -> bool:
-        """Whether there may be a root that somebody compiles: only from those are installed packages followed."""
-        asked = self.settings.root or self.settings.root_decorators or self.settings.verify_settings.targets
-        return bool(asked) or any("compile" in text for text in self.project.texts.values())
 
     def _targeted(self, entries: list[Entry]) -> list[Entry]:
         """The entries of the targets of verification; none where one of them is made by running the code only."""

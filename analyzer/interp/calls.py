@@ -800,8 +800,6 @@ def run(m: Machine, f: Frame, callee: Function, bound: dict[str, Value], node: a
     silent = f.silent
     if f.depth >= m.limit:
         return UNKNOWN
-    if definition.module.installed and not m.into_packages:
-        return outside(tuple(bound.values()), ())
     # The budget is one closure's and one class's: a decorator, its wrapper and an inherited method are many functions.
     owner = callee.receiver.cls.definition if isinstance(callee.receiver, Instance) else None
     passed = tuple(

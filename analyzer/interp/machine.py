@@ -135,8 +135,6 @@ class Machine:
         self.decorated: dict[FunctionDef, Value] = {}
         self.frames: dict[ModuleDef, Frame] = {}
         self.limit = DEPTH
-        # Whether calls are followed into installed packages: not from a `forward` that nothing is seen to compile.
-        self.into_packages = True
         # What code that is not compiled calls functions and modules with: what a root is given.
         self.calls: dict[FunctionDef, list[tuple[tuple[Value, ...], tuple[tuple[str, Value], ...]]]] = {}
 

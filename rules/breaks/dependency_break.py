@@ -12,7 +12,8 @@ class DependencyBreak(Rule):
 
     All that breaks below one call of the package is one finding, at your line; the places are listed with it. Dynamo
     follows calls into packages as it does into your own code. Packages that build on torch (by their metadata) are
-    read from the project's environment, along the ways from what you compile. They are not reported on themselves.
+    read from the project's environment, along the ways from your roots, assumed ones included. They are not reported on
+    themselves.
 
     ## What to do
 
