@@ -15,7 +15,7 @@ from typing import Any
 from tlint.analyzer.config import Settings
 from tlint.analyzer.index import Assigned, ClassDef, FunctionDef, ImportOf, ModuleDef
 from tlint.analyzer.index.definitions import SCOPES
-from tlint.analyzer.interp import calls, objects, statements
+from tlint.analyzer.interp import calls, expressions, library, objects, statements
 from tlint.analyzer.interp.machine import SCRIPT, Dynamo, Frame, Machine
 from tlint.analyzer.interp.values import (
     UNKNOWN,
@@ -33,6 +33,7 @@ from tlint.analyzer.interp.values import (
     Value,
     join,
     members,
+    unbound,
 )
 from tlint.analyzer.model import Confidence, Root, RootKind, TlintError
 
@@ -152,20 +153,50 @@ def place(value: Value) -> tuple[int, int]:
 # Settings in force ----------------------------------------------------------------------------------------------------
 
 
+# Settings that have another name as well, and variables of the environment that decide them.
+ALSO = {
+    "ignore_logger_methods": "ignore_logging_functions",
+    "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS": "capture_scalar_outputs",
+    "TORCHDYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS": "capture_dynamic_output_shape_ops",
+}
+
+
 def project_settings(m: Machine) -> Dynamo:
-    """The settings of the compiler that the project turns on, wherever it does so."""
-    names = {field.name for field in fields(Dynamo)} - {"fullgraph"}
-    found: set[str] = set()
+    """The settings of the compiler that the project turns on or adds functions to, wherever it does so."""
+    switches = {field.name: field.default for field in fields(Dynamo) if field.name != "fullgraph"}
+    found: dict[str, Any] = {}
     for module in loaded(m):
-        if not any(name in module.text for name in names):
+        if not any(name in module.text for name in (*switches, *ALSO)):
             continue
-        for node in ast.walk(module.tree):
-            match node:
-                case ast.Assign(targets=[ast.Attribute(attr=name)], value=ast.Constant(value=True)):
-                    found.add(name)
-                case ast.Call(func=ast.Attribute(attr="patch"), keywords=keywords):
-                    found |= {k.arg for k in keywords if k.arg and isinstance(k.value, ast.Constant) and k.value.value}
-    return Dynamo(**dict.fromkeys(found & names, True))
+        frame = m.module_frame(module)
+        for name, node in (given for one in ast.walk(module.tree) for given in set_by(one)):
+            name = ALSO.get(name, name)
+            if switches.get(name) == frozenset():
+                value = expressions.evaluate(m, frame, node)
+                held = library.element_of(m, value) if isinstance(value, Sequence) else value
+                found[name] = found.get(name, frozenset()) | {unbound(v) for v in members(held) if v.qualname}
+            elif name in switches and isinstance(node, ast.Constant) and node.value in (True, "1"):
+                found[name] = True
+    return Dynamo(**found)
+
+
+def set_by(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """What a statement or a call gives to settings, by their names: as attributes, patches, or in the environment."""
+    match node:
+        case (
+            ast.Assign(targets=[ast.Attribute(attr=name)], value=value)
+            | ast.AugAssign(target=ast.Attribute(attr=name), value=value)
+            | ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str() as name))], value=value)
+            | ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr="add" | "update"), args=[value])
+            | ast.Call(func=ast.Attribute(attr="patch" | "setdefault"), args=[ast.Constant(value=str() as name), value])
+            | ast.Call(func=ast.Attribute(attr="object"), args=[_, ast.Constant(value=str() as name), value])
+            | ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=str() as name), value])
+        ):
+            yield name, value
+        case ast.Call(func=ast.Attribute(attr="patch"), args=[ast.Dict(keys=keys, values=given)]):
+            yield from ((str(k.value), v) for k, v in zip(keys, given, strict=True) if isinstance(k, ast.Constant))
+        case ast.Call(func=ast.Attribute(attr="patch"), keywords=keywords):
+            yield from ((k.arg, k.value) for k in keywords if k.arg)
 
 
 def in_force(m: Machine, project: Dynamo, keywords: dict[str, Value], form: str) -> Dynamo:

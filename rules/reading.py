@@ -72,8 +72,19 @@ def breaking(event: Event, kind: str) -> Fact | None:
     return fact if concerns(event, fact.only) and not captured(event, fact) else None
 
 
+# The settings, by Dynamo's type of the break, that keep in the graph what breaks by default. Captures are others.
+ALLOWED_BY = {
+    "Attempted to wrap RNN, GRU, or LSTM": "allow_rnn",
+    "Invalid call to __build_class__": "enable_trace_load_build_class",
+    "Unsupported Tensor.backward() call": "trace_autograd_ops",
+    "using `torch.autograd.grad` with `torch._dynamo.config.trace_autograd_ops=False`": "trace_autograd_ops",
+}
+
+
 def captured(event: Event, fact: Fact) -> bool:
     """Whether the compiler's settings keep in the graph what breaks by default."""
+    if fact.gb_type in ALLOWED_BY:
+        return bool(getattr(event.settings, ALLOWED_BY[fact.gb_type]))
     shapes = fact.gb_type == "Dynamic shape operator"
     captures = event.settings.capture_dynamic_output_shape_ops if shapes else event.settings.capture_scalar_outputs
     # Before torch 2.10 `fullgraph=True` turns neither on, so that rows do not tell what the settings capture.

@@ -73,6 +73,24 @@ def is_tracing(x) -> bool:
         return True
     return torch.jit.is_tracing()
 """,
+    "is_compiling, wherever this torch has it": """
+import torch
+
+under_compile = getattr(torch.compiler, "is_compiling", None) or getattr(torch._dynamo, "is_compiling", None)
+flag = getattr(torch.compiler, "nothing_of_this_name", None)
+
+def compiling() -> bool:
+    return bool(under_compile()) if under_compile is not None else False
+
+@torch.compile
+def step(x):
+    eager = not compiling()
+    if eager and x.sum() > 0:
+        print("eager")
+    if flag is None and x.sum() > 0:  # expect: TL102
+        return x + 1
+    return x if compiling() else x.tolist()
+""",
     "TYPE_CHECKING": """
 import torch
 import typing
@@ -107,6 +125,45 @@ def scale(x):
 @torch.compile
 def step(x: torch.Tensor):
     return scale(x) + scale([x, x])
+""",
+    "callable": """
+import torch
+from torch import nn
+
+def default(value, other):
+    if value is not None:
+        return value
+    return other() if not isinstance(other, nn.Module) and callable(other) else other
+
+class Net(nn.Module):
+    def __init__(self, width=None):
+        super().__init__()
+        self.inner = default(None, lambda: nn.Linear(3, 3))
+        self.outer = default(None, nn.Identity())
+        self.width = width
+
+    def forward(self, x: torch.Tensor):
+        width = default(self.width, 3)
+        if callable(width) or callable(x) or not callable(self.inner):
+            print("never")
+        return self.outer(self.inner(x))
+
+model = torch.compile(Net())
+""",
+    "what an array has": """
+import torch
+import numpy as np
+
+@torch.compile
+def step(x):
+    array = np.sin(x.numpy())
+    if hasattr(array, "tobytes"):
+        print(array.tobytes())
+    if not hasattr(array, "sum"):
+        print("never")
+    if hasattr(array, "nothing_of_this_name"):
+        print("perhaps")  # expect: TL111
+    return x
 """,
     "is_tensor": """
 import torch
@@ -370,6 +427,24 @@ class Net(torch.nn.Module):
             x = x / x.max().item()  # expect: TL101
         return x
 """,
+    "what may be called": """
+import torch
+from elsewhere import load
+
+class Scale:
+    def __call__(self, x):
+        return x * 2
+
+@torch.compile
+def step(x, other=None):
+    part = load("part")
+    if not callable(part):
+        x = x / x.max().item()  # expect: TL101
+    scale = Scale()
+    if callable(scale) and callable(step):
+        x = x - x.min().item()  # expect: TL101
+    return x
+""",
     "a class that cannot be known": """
 import torch
 from elsewhere import Base, Special, load
@@ -544,3 +619,71 @@ def test_before_2_10_fullgraph_captures_nothing(tmp_path: Path) -> None:
     switch = "torch._dynamo.config.capture_scalar_outputs = True"
     program = SCALARS.format(switch=switch, arguments="(fullgraph=True)")
     assert {(f.span.line, f.code) for f in analyse(tmp_path, program, target_torch=("2.8",)).findings} == {(7, "TL102")}
+
+
+SETTINGS = """
+import logging, os, warnings
+import torch
+import torch._dynamo
+from torch import nn
+{switch}
+
+logger = logging.getLogger(__name__)
+lstm = nn.LSTM(4, 8)
+weight = torch.ones(4, requires_grad=True)
+
+def note(x):
+    print("note", tuple(x.shape))  # note
+
+@torch.compile
+def step(x):
+    print("mean", x.mean())  # print
+    note(x)
+    logger.info("once")  # info
+    warnings.warn("old")  # warn
+    class Point:  # class
+        pass
+    slope = torch.autograd.grad((x * weight).sum(), weight)  # grad
+    (x * weight).sum().backward()  # backward
+    return lstm(x)[0] * x.max().item()  # rnn item
+"""
+
+
+@pytest.mark.parametrize(
+    ("switch", "silent"),
+    [
+        pytest.param("", set(), id="nothing set"),
+        pytest.param("torch._dynamo.config.allow_rnn = True", {"rnn"}, id="allow_rnn"),
+        pytest.param("torch._dynamo.config.allow_rnn = False", set(), id="turned off"),
+        pytest.param("torch._dynamo.config.patch({'allow_rnn': True})", {"rnn"}, id="a dict of patches"),
+        pytest.param("torch._dynamo.config.patch('allow_rnn', True)", {"rnn"}, id="a patch by name"),
+        pytest.param("setattr(torch._dynamo.config, 'allow_rnn', True)", {"rnn"}, id="setattr"),
+        pytest.param("torch._dynamo.config.trace_autograd_ops = True", {"grad", "backward"}, id="trace_autograd_ops"),
+        pytest.param(
+            "torch._dynamo.config.enable_trace_load_build_class = True", {"class"}, id="enable_trace_load_build_class"
+        ),
+        pytest.param("os.environ['TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS'] = '1'", {"item"}, id="environment"),
+        pytest.param("os.environ.setdefault('TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS', '1')", {"item"}, id="setdefault"),
+        pytest.param("os.environ['TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS'] = '0'", set(), id="environment, off"),
+        pytest.param(
+            "torch._dynamo.config.reorderable_logging_functions.add(print)", {"print"}, id="what cannot be moved breaks"
+        ),
+        pytest.param(
+            "torch._dynamo.config.reorderable_logging_functions |= {print, warnings.warn}", {"print", "warn"}, id="more"
+        ),
+        pytest.param(
+            "torch._dynamo.config.ignore_logging_functions.update([print, warnings.warn])",
+            {"print", "note", "warn"},
+            id="ignored",
+        ),
+        pytest.param(
+            "torch._dynamo.config.ignore_logger_methods = {logging.Logger.info}", {"info"}, id="a method of loggers"
+        ),
+    ],
+)
+def test_settings_of_dynamo(switch: str, silent: set[str], tmp_path: Path) -> None:
+    program = SETTINGS.format(switch=switch).lstrip()
+    marks = dict(enumerate((line.partition("  # ")[2].split() for line in program.splitlines()), 1))
+    findings = analyse(tmp_path, program, target_torch=("2.14",)).findings
+    found = {"item" if f.code == "TL101" else marks[f.span.line][0] for f in findings}
+    assert found == {mark for line in marks.values() for mark in line} - silent

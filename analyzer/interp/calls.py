@@ -674,6 +674,8 @@ def small_keywords(keywords: Keywords) -> Keywords:
 
 def invoke(m: Machine, f: Frame, callee: Function, args: Args, keywords: Keywords, node: ast.AST) -> Value:
     """Follow a function of the project."""
+    if callee in f.dynamo.ignore_logging_functions:
+        return NONE
     outer = f.silent
     if outer and ("compile" in callee.wrappers or callee.definition.name == "forward"):
         m.calls.setdefault(callee.definition, []).append((args, keywords))

@@ -476,6 +476,9 @@ def instance_of(m: Machine, v: Value, cls: Value) -> bool | None:
                 return True
             if name in TENSORS or name in PYTHON or name in BUILTIN_TYPES or name == "numpy.ndarray":
                 return False
+        case Function() | Partial():
+            if name in (*TENSORS, *PYTHON, *BUILTIN_TYPES, *MAPPINGS, *objects.MODULE_NAMES) or isinstance(cls, Class):
+                return False
         case Instance(cls=own):
             if isinstance(cls, Class):
                 return cls.definition in objects.mro(m, own.definition)
@@ -718,7 +721,8 @@ def do_next(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords)
 def do_getattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
     if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
         value = objects.get_attribute(m, f, args[0], args[1].value, node)
-        return join(value, args[2]) if len(args) == 3 and not isinstance(args[0], Tensor) else value
+        held = isinstance(args[0], Tensor) or in_torch(m, args[0], args[1].value)
+        return join(value, args[2]) if len(args) == 3 and not held else value
     owners = [v for v in members(first(args)) if isinstance(v, Instance)]
     return join(*(objects.attributes_of(m, v).get(objects.NUMBERED, UNKNOWN) for v in owners)) if owners else UNKNOWN
 
@@ -731,15 +735,43 @@ def do_hasattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywor
             kind = expressions.qual(value)
             builtin = {"int": int, "float": float, "str": str, "bool": bool}.get(kind)
             return Const(hasattr(builtin, name)) if builtin is not None else Scalar("bool")
-        case (Tensor(certain=sure), Const(value=str() as name)) if (
-            sure > Confidence.possible and f"torch.Tensor.{name}" in m.facts.callables
-        ):
-            return TRUE
-        case (External(name=outer), Const(value=str() as name)) if (
-            outer.partition(".")[0] == "torch" and f"{outer}.{name}" in m.facts.names
-        ):
+        case (Tensor(certain=sure, numpy=numpy), Const(value=str() as name)) if sure > Confidence.possible:
+            method = f"torch.Tensor.{name}"
+            if method in m.facts.callables:
+                return TRUE
+            # Dynamo asks the tensor that stands for an array, which has no `tobytes`.
+            if numpy and f"numpy.ndarray.{name}" in m.facts.callables and method not in m.facts.attributes:
+                return FALSE
+        case (outer, Const(value=str() as name)) if in_torch(m, outer, name):
             return TRUE  # `hasattr(torch, "compiler")`
     return Scalar("bool")
+
+
+def in_torch(m: Machine, v: Value, name: str) -> bool:
+    """Whether a value is a module of torch that is known to have a name."""
+    return isinstance(v, External) and v.name.partition(".")[0] == "torch" and f"{v.name}.{name}" in m.facts.names
+
+
+def do_callable(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
+    answers = {is_callable(m, v) for v in members(first(args))}
+    return Scalar("bool") if len(answers) > 1 or None in answers else Const(answers.pop())
+
+
+def is_callable(m: Machine, v: Value) -> bool | None:
+    match v:
+        case Function() | Class() | Partial():
+            return True
+        case Const() | Scalar() | Sequence() | Mapping():
+            return False
+        case Tensor(certain=sure):
+            return False if sure > Confidence.possible else None
+        case Instance(cls=cls) if objects.is_module(m, cls.definition):
+            return True
+        case Instance(cls=cls):
+            return objects.find_method(m, cls.definition, "__call__") is not None or None
+        case ExternalInstance() if objects.is_layer(m, v):
+            return True
+    return None
 
 
 def do_setattr(m: Machine, f: Frame, node: ast.AST, args: Args, keywords: Keywords) -> Value:
@@ -887,6 +919,7 @@ HANDLERS: dict[str, Handler] = {
     "builtins.next": do_next,
     "builtins.getattr": do_getattr,
     "builtins.hasattr": do_hasattr,
+    "builtins.callable": do_callable,
     "builtins.setattr": do_setattr,
     "builtins.super": do_super,
     "builtins.type": do_type,

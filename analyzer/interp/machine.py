@@ -27,6 +27,12 @@ class Dynamo:
     capture_scalar_outputs: bool = False
     capture_dynamic_output_shape_ops: bool = False
     compiled_autograd: bool = False
+    allow_rnn: bool = False
+    trace_autograd_ops: bool = False
+    enable_trace_load_build_class: bool = False
+    # Functions whose output is written behind the graph, and functions that are not called at all.
+    reorderable_logging_functions: frozenset[Value] = frozenset()
+    ignore_logging_functions: frozenset[Value] = frozenset()
     fullgraph: bool = False
 
 

@@ -186,7 +186,7 @@ def refine(m: Machine, f: Frame, test: ast.expr, wanted: bool) -> None:
             cls = quietly(m, f, kind)
             keep(m, f, subject, lambda v: library.instance_of(m, v, cls) in (None, wanted))
         case ast.Call(func=ast.Name(id="callable"), args=[subject]):
-            keep(m, f, subject, lambda v: isinstance(v, (Function, Class, External, Partial, Bound)) is wanted)
+            keep(m, f, subject, lambda v: library.is_callable(m, v) in (None, wanted))
         case ast.Call() if (fact := library.is_tensor_test(m, f, test)) is not None:
             keep(m, f, fact, lambda v: v.is_tensor is wanted)
 

@@ -309,6 +309,11 @@ class Module(Value):
         return Confidence.certain
 
 
+def unbound(callee: Value) -> Value:
+    """A method as the function of its class."""
+    return External(callee.qualname) if isinstance(callee, Bound) else callee
+
+
 def members(value: Value) -> tuple[Value, ...]:
     return value.members if type(value) is Union else (value,)
 

@@ -744,6 +744,8 @@ PROBES: dict[str, dict[str, Statement]] = {
         "torch.amp.GradScaler.update": ('scaler = torch.amp.GradScaler("cpu", enabled=False)', "scaler.update()"),
     },
     "tensor-to-python": {
+        "numpy.ndarray.tolist": "a.tolist()",
+        "numpy.ndarray.item": "a[0, 0].item()",
         "torch.Tensor.item": "x[0, 1].item()",
         "torch.Tensor.tolist": "x.tolist()",
         "torch.Tensor.__int__": "s.__int__()",
@@ -803,8 +805,6 @@ PROBES: dict[str, dict[str, Statement]] = {
         "numpy.interp": "np.interp(a[0], a[0], a[0])",
         "numpy.vectorize": "np.vectorize(lambda t: t)(a)",
         "numpy.apply_along_axis": "np.apply_along_axis(lambda t: t, 0, a)",
-        "numpy.ndarray.tolist": "a.tolist()",
-        "numpy.ndarray.item": "a[0, 0].item()",
         "numpy.ndarray.astype": "a.astype(np.float32)",
         "numpy.ndarray.copy": "a.copy()",
         "numpy.ndarray.sum": "a.sum()",

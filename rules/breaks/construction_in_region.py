@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tlint.analyzer.interp.values import ExternalInstance
 from tlint.rules.base import Event, Finding, Rule
-from tlint.rules.reading import breaking, callee
+from tlint.rules.reading import breaking, callee, captured
 
 
 class ConstructionInRegion(Rule):
@@ -72,7 +72,7 @@ class ConstructionInRegion(Rule):
 
     def define(self, event: Event) -> Iterator[Finding]:
         fact = event.facts.lookup("builtins.__build_class__")
-        if fact is not None and fact.gb_type:
+        if fact is not None and fact.gb_type and not captured(event, fact):
             yield event.finding(
                 f"the class `{event.method}` is defined inside the compiled function", gb_types=(fact.gb_type,)
             )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tlint.analyzer.interp.values import ExternalInstance, Instance, Mapping, Sequence, unbound
 from tlint.rules.base import Event, Finding, Rule
 from tlint.rules.reading import breaking, callee
 
+REORDER = "attempted to reorder a debugging function that can't actually be reordered"
 LOGGER = "logging.Logger method not supported for non-export cases"
 
 
@@ -52,16 +54,23 @@ class LoggingCall(Rule):
     ## Fix safety
 
     Guarded, the message no longer appears when compiled. `torch._dynamo.config.reorderable_logging_functions` keeps
-    messages and moves them behind the graph.
+    messages and moves them behind the graph, `ignore_logging_functions` leaves them out.
     """
 
     code, name = "TL111", "logging-call"
     kind = "logging"
     remedy = "guard it with `if not torch.compiler.is_compiling():`, or move it out of the compiled function"
-    gb_types = (LOGGER, "Failed to trace builtin operator", "Attempted to call function marked as skipped")
+    gb_types = (LOGGER, "Failed to trace builtin operator", "Attempted to call function marked as skipped", REORDER)
 
     def call(self, event: Event) -> Iterator[Finding]:
-        if fact := breaking(event, self.kind):
+        output = unbound(event.callee)
+        if output in event.settings.ignore_logging_functions:
+            return
+        if output in event.settings.reorderable_logging_functions:
+            if any(isinstance(value, (Sequence, Mapping, Instance, ExternalInstance)) for value in event.args):
+                message = f"`{callee(event)}` is given more than tensors, numbers and strings: it cannot run later"
+                yield event.finding(message, gb_types=(REORDER,))
+        elif fact := breaking(event, self.kind):
             yield event.finding(f"`{callee(event)}` writes output", gb_types=(fact.gb_type,), when=fact.when)
         elif event.fact is None and event.receiver is not None and event.receiver.qualname == "logging.Logger":
             # Libraries hang methods of their own on loggers (`warning_once`): Dynamo refuses any method of a logger.
