@@ -199,6 +199,43 @@ FILES = {
         def tlint_inputs():
             return (torch.ones(2),)
     """,
+    "made_up.py": """
+        import torch
+        from torch import nn
+
+
+        class Layers(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(32, 4)  # the first, and not what `x` goes to
+                self.body = nn.Linear(16, 32)
+
+            def forward(self, x):
+                return self.head(self.body(x))
+
+
+        class Tokens(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Linear(4, 4)
+                self.embedding = nn.Embedding(10, 4)
+
+            def forward(self, features, tokens):
+                return self.scale(features) + self.embedding(tokens).mean(1)
+
+
+        weight = torch.randn(5, 6, 3, 3)
+
+
+        def images(x):
+            batch, channels, height, width = x.shape
+            return torch.conv2d(x, weight).reshape(batch, -1)
+
+
+        def sequence(x):
+            batch, length, width = x.shape
+            return torch.layer_norm(x, (24,)) + length
+    """,
     "synthetic.py": """
         from torch import nn
 
@@ -229,6 +266,10 @@ TARGETS = [
         "optimizer_step "
         "Module.forward Decorated instance in_place wrapped".split()
     ),
+    "made_up.py:Layers",
+    "made_up.py:Tokens",
+    "made_up.py:images",
+    "made_up.py:sequence",
     "synthetic.py:Wide",
     "synthetic.py:Unbuildable",
 ]
@@ -361,6 +402,20 @@ def test_each_stage_starts_from_the_same_state(seen: dict[str, Observation]) -> 
     observation = seen["plain.py:once"]
     assert observation.target.breaks
     assert observation.target.gate == "fail"
+
+
+@pytest.mark.parametrize(
+    ("name", "assumed"),
+    [
+        ("Layers", ("x: (2, 16) float32",)),
+        ("Tokens", ("features: (2, 4) float32", "tokens: (2, 4) int64")),
+        ("images", ("x: (2, 6, 32, 32) float32",)),
+        ("sequence", ("x: (2, 4, 24) float32",)),
+    ],
+)
+def test_errors_say_what_inputs_fit(seen: dict[str, Observation], name: str, assumed: tuple[str, ...]) -> None:
+    target = judged(seen[f"made_up.py:{name}"])
+    assert (target.status, target.inputs, target.assumed) == ("fullgraph", "synthesised", assumed)
 
 
 def test_inputs_are_made_up_where_none_are_declared(seen: dict[str, Observation]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +15,7 @@ from .channel import Failed
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 ROWS = 2
+TRIES = 16  # of made-up arguments: each is a fork that runs the target once
 
 
 def declared(module: types.ModuleType, qualname: str, alone: bool) -> Callable[[], Arguments] | None:
@@ -98,20 +101,72 @@ def required(target: Any) -> list[inspect.Parameter]:
     return [p for p in parameters if p.default is p.empty and p.kind not in skipped]
 
 
-def suggested(target: Any) -> Iterator[tuple[Callable[[], Arguments], list[str]]]:
-    """Arguments that may fit, best first, each with what it assumes."""
+Guess = tuple[tuple[str, tuple[int, ...], torch.dtype], ...]  # a tensor's shape and dtype by its parameter's name
+
+
+def suggested(target: Any, errors: Sequence[str]) -> Iterator[tuple[Callable[[], Arguments], list[str]]]:
+    """Arguments that may fit, best first, each with what it assumes; at most TRIES.
+
+    To `errors` the caller adds what they raised: what the last one says of shapes and dtypes is tried next.
+    """
     called = target.forward if isinstance(target, torch.nn.Module) else target
     parameters = required(called)
     simple = {p.name: SIMPLE[annotation(p)] for p in parameters if annotation(p) in SIMPLE}
-    for shape, dtype in shapes(target):
+    tensors = [p.name for p in parameters if p.name not in simple]
+    guesses: list[Guess] = [tuple((name, shape, dtype) for name in tensors) for shape, dtype in shapes(target)]
+    tried = set[Guess]()
+    while guesses and len(tried) < TRIES:
+        guess = guesses.pop(0)
+        if guess in tried:
+            continue
+        tried.add(guess)
+        described = {name: f"{shape} {dtype}".replace("torch.", "") for name, shape, dtype in guess}
+        make = functools.partial(made, parameters, simple, guess)
+        yield make, [f"{p.name}: {simple.get(p.name, described.get(p.name))}" for p in parameters]
+        guesses[:0] = mended(guess, errors[-1])
 
-        def make(shape: tuple[int, ...] = shape, dtype: torch.dtype = dtype) -> Arguments:
-            made = {p.name: simple[p.name] if p.name in simple else tensor(shape, dtype) for p in parameters}
-            positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-            return tuple(made.pop(name) for name in positional), made
 
-        described = f"{shape} {dtype}".replace("torch.", "")
-        yield make, [f"{p.name}: {simple.get(p.name, described)}" for p in parameters]
+def made(parameters: list[inspect.Parameter], simple: dict[str, Any], guess: Guess) -> Arguments:
+    values = {**simple, **{name: tensor(shape, dtype) for name, shape, dtype in guess}}
+    positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    return tuple(values.pop(name) for name in positional), values
+
+
+def mended(guess: Guess, error: str) -> list[Guess]:
+    """The guess as the error asks for it: in all of its tensors, then in each alone, as it names none of them."""
+    for pattern, mend in MENDS:
+        if match := re.search(pattern, error):
+            new = [(name, *mend(shape, dtype, *map(int, match.groups()))) for name, shape, dtype in guess]
+            alone = [(*guess[:n], item, *guess[n + 1 :]) for n, item in enumerate(new)]
+            return [tuple(new), *alone]
+    return []
+
+
+def last(shape: tuple[int, ...], dtype: torch.dtype, old: int, size: int) -> tuple[tuple[int, ...], torch.dtype]:
+    return ((*shape[:-1], size) if shape[-1] == old else shape), dtype
+
+
+def ranked(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """A shape of that rank: the last size is kept, as layers fix it; of images all are free but the batch's."""
+    if rank > 3:
+        return (ROWS, 3, *[32] * (rank - 2))
+    return (ROWS, 4, 8)[:rank] if len(shape) > 3 else (*(ROWS, 4)[: rank - 1], shape[-1])
+
+
+# What torch's errors say about shapes and dtypes, and what to make of a tensor then.
+MENDS: tuple[tuple[str, Callable[..., tuple[tuple[int, ...], torch.dtype]]], ...] = (
+    (r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", last),
+    (r"normalized_shape=\[(?:\d+, )*(\d+)\]", lambda shape, dtype, size: ((*shape[:-1], size), dtype)),
+    (
+        r"to have (\d+) channels, but got \d+ channels",
+        lambda shape, dtype, size: ((shape[0], size, *shape[2:]) if len(shape) > 2 else shape, dtype),
+    ),
+    (r"or (\d)D \(batched\) input", lambda shape, dtype, rank: (ranked(shape, rank), dtype)),
+    (r"values to unpack \(expected (\d)\b", lambda shape, dtype, rank: (ranked(shape, max(1, rank)), dtype)),
+    (r"scalar types: Long, Int; but got", lambda shape, dtype: (shape, torch.int64)),
+    (r"(?:same dtype|expected scalar type Float)", lambda shape, dtype: (shape, torch.float32)),
+    (r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", last),
+)
 
 
 def tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -112,8 +112,8 @@ def prepare(request: dict[str, Any], adapter: Any, channel: Channel) -> Target:
     if make is not None:
         channel.send("part", inputs="declared")
         return Target(call, make, adapter, project, channel, fullgraph)
-    misfits = []
-    for make, assumed in inputs.suggested(call):
+    misfits = list[str]()
+    for make, assumed in inputs.suggested(call, misfits):
         target = Target(call, make, adapter, project, channel, fullgraph)
         try:
             isolated(channel, lambda: eager(target))
